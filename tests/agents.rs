@@ -320,7 +320,7 @@ fn the_page_for_agents_lists_every_reason_and_exit_code() {
     }
     for line in words.lines().filter_map(|line| line.strip_prefix("| `")) {
         let (word, _) = line.split_once('`').expect("a word");
-        assert!(Reason::parse(word).is_some(), "{word} is explained and never said");
+        assert!(Reason::parse(word).is_some(), "{word} is explained and never returned");
     }
     let codes = page_named("reference/exit-codes.md");
     let (_, codes) = codes.split_once("## hivetill pay").expect("its table");

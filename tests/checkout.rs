@@ -262,7 +262,7 @@ fn a_cancellation_by_json_returns_a_short_status() {
     assert_eq!(asked, json!({ "id": payment.id, "status": "pending", "cancelRequested": true }));
     shop.until_status(&payment.id, "user_cancelled");
     let over = json!({ "id": payment.id, "status": "user_cancelled", "cancelRequested": true });
-    assert_eq!(cancel().send().ok(200), over, "a repeat shows what became of it");
+    assert_eq!(cancel().send().ok(200), over, "a repeat returns its outcome");
     let paid = shop.open_payment();
     pay(&shop, &paid.id, &paid.memo);
     let late = shop.api.request("POST", &format!("/for/{}/cancel", paid.slug)).send();

@@ -22,7 +22,7 @@ fn payments_are_found_by_payer_transaction_and_amount() {
     let visitor = Visitor::of(&shop);
     let (small, large) = (
         shop.open_payment(),
-        shop.open_with(&json!({ "amount": "90000", "currency": "HIVE", "description": "A <b>desk</b>" })),
+        shop.open_with(&json!({ "amount": "90000", "currency": "HIVE", "description": "A <b>table</b>" })),
     );
     let tx_id = dev.ledger.transfer(&payer, &shop.account.name, "1.500 HBD", &small.memo);
     shop.until_status(&small.id, "completed");
@@ -161,7 +161,7 @@ fn user_texts_are_escaped_on_every_page() {
     let visitor = Visitor::of(&shop);
     let path = format!("/dashboard/payments/{}", payment.id);
     visitor.done(&format!("{path}/resolve"), &[("kind", "accepted"), ("note", EVIL)]);
-    let stray = until("the stray transfer", || {
+    let unmatched = until("the unmatched transfer", || {
         let page = visitor.page("/dashboard/unmatched");
         let link = page.split("href=\"").find(|rest| rest.starts_with("/dashboard/unmatched/"))?;
         Some(link.split('"').next()?.to_owned())
@@ -172,7 +172,7 @@ fn user_texts_are_escaped_on_every_page() {
         visitor.page(&format!("/dashboard/payments?query={}", "%3Cimg%20src=x%22")),
         visitor.page(&path),
         visitor.get(&format!("{path}/refund")).text(),
-        visitor.page(&stray),
+        visitor.page(&unmatched),
         visitor.page("/dashboard/settings"),
         visitor.send("/dashboard/payments/new", &[("description", EVIL), ("metadata", EVIL), ("amount", EVIL)]).text(),
         visitor.send("/dashboard/settings", &[("name", EVIL), ("iconUrl", EVIL), ("webhookUrl", EVIL)]).text(),

@@ -418,7 +418,7 @@ fn requested_deliveries_survive_a_kill() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent = listener.local_addr().expect("bound");
     shop.update(&json!({ "webhookUrl": format!("http://{silent}/hook") })).ok(200);
-    // The kernel accepts connections and nothing answers: attempts are in progress when the process dies.
+    // The kernel accepts connections and no process responds: attempts are in progress when the process dies.
     let again = shop.post(&path(&shop, &format!("webhook-deliveries/{}/redeliver", id_of(&first))), &json!({}));
     let again = again.send().ok(200);
     let test = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);

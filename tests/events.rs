@@ -40,7 +40,7 @@ struct Stream(BufReader<TcpStream>);
 
 /// An event of a stream.
 #[derive(Debug)]
-struct Told {
+struct StreamedEvent {
     id: String,
     name: String,
     data: Value,
@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// Waits for the next event; `None` when the stream has ended.
-    fn next(&mut self) -> Option<Told> {
+    fn next(&mut self) -> Option<StreamedEvent> {
         let (mut id, mut name, mut data) = (String::new(), String::new(), None);
         loop {
             let mut line = String::new();
@@ -87,12 +87,12 @@ impl Stream {
             } else if line.is_empty()
                 && let Some(data) = data.take()
             {
-                return Some(Told { id, name, data });
+                return Some(StreamedEvent { id, name, data });
             }
         }
     }
 
-    fn event(&mut self) -> Told {
+    fn event(&mut self) -> StreamedEvent {
         self.next().expect("an event")
     }
 }

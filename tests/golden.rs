@@ -14,7 +14,7 @@ crate::tests!(the_main_exchanges_match_their_golden_files);
 
 fn the_main_exchanges_match_their_golden_files() {
     let dev = shared();
-    for (name, text) in tell(&dev.api, &dev.ledger, dev.admin_key()) {
+    for (name, text) in record(&dev.api, &dev.ledger, dev.admin_key()) {
         check(name, &text);
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn is_update() -> bool {
 }
 
 /// Runs the main requests on a gateway where these account names are unused.
-pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn record(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static str, String)> {
     let mut merchants = Script::new(api);
     let mut payments = Script::new(api);
     let mut refusals = Script::new(api);

@@ -492,7 +492,7 @@ fn a_service_proves_and_changes_accounts() {
     let word = v1::VerifyMerchantRequest { merchant_id: id(), hive_account: Some(new.name.clone()) };
     let vouched =
         port.run(engine.account_proofs().verify_merchant(word)).expect("vouched").into_record().expect("a record");
-    let pending = vouched.pending_account.expect("it waits a day all the same");
+    let pending = vouched.pending_account.expect("it waits a day nevertheless");
     assert!(pending.current_proven && pending.new_proven && vouched.hive_account == shop.account.name);
     let cancel = v1::CancelAccountChangeRequest { merchant_id: id() };
     let cancelled =

@@ -24,7 +24,7 @@ crate::tests!(
     watches_do_not_exhaust_unary_calls,
     a_request_id_is_echoed_and_calls_are_counted,
     a_mutation_without_a_required_field_is_rejected_and_changes_nothing,
-    an_idempotency_key_is_honoured_or_rejected,
+    an_idempotency_key_is_applied_or_rejected,
     a_settlement_honours_a_key_for_a_seller_only,
     a_violation_names_the_path_of_its_field,
     an_unknown_status_is_rejected,
@@ -261,7 +261,7 @@ fn a_mutation_without_a_required_field_is_rejected_and_changes_nothing() {
     assert_eq!(tiers.into_record().expect("tiers").version, 0);
 }
 
-fn an_idempotency_key_is_honoured_or_rejected() {
+fn an_idempotency_key_is_applied_or_rejected() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let key = http::HeaderValue::from_static("order-4711");

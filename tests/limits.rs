@@ -25,7 +25,7 @@ crate::tests!(
     the_health_port_responds_while_all_connections_are_taken,
     one_ip_address_cannot_take_all_connections_of_the_health_port,
     anonymous_requests_are_limited_by_ip_address,
-    strangers_do_not_exhaust_the_attempts_of_a_payer,
+    third_parties_do_not_exhaust_the_attempts_of_a_payer,
     malformed_payments_cost_no_attempt,
     the_key_lockout_applies_to_the_facilitator,
     the_facilitator_limits_sellers_by_merchant,
@@ -373,7 +373,7 @@ impl Session {
     /// Returns the same transaction signed with another account's key: only the payer's authority shows that it is
     /// invalid.
     fn forged(&self) -> Value {
-        let third_party = self.dev.ledger.account("stranger");
+        let third_party = self.dev.ledger.account("third.party");
         let foreign = self.dev.ledger.signed(&third_party, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
         let foreign: Value = serde_json::from_str(&foreign.to_condenser_json()).expect("JSON");
         let mut forged = self.good();
@@ -392,7 +392,7 @@ impl Session {
     }
 }
 
-fn strangers_do_not_exhaust_the_attempts_of_a_payer() {
+fn third_parties_do_not_exhaust_the_attempts_of_a_payer() {
     let session = Session::open(Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]));
     // Unreadable payments cost no attempt.
     let mut unreadable = session.good();

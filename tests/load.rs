@@ -65,7 +65,7 @@ fn a_run_that_hits_rate_limits_fails() {
         command(&dev, &["create", "--json", "--duration", "2s", "--warmup", "1s"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(stderr_of(&output).contains("rate limits"), "{}", stderr_of(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("the report all the same");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the report nevertheless");
     assert!(report["limits"].as_str().is_some_and(|limits| limits.contains("writes")), "{report}");
 }
 

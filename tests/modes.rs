@@ -51,7 +51,7 @@ fn every_page_of_a_development_network_shows_the_test_mode() {
     let (open, paid) = (shop.open_payment(), shop.open_payment());
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &paid.memo);
     shop.until_status(&paid.id, "completed");
-    let says = |path: &str, response: &crate::harness::Response| {
+    let check = |path: &str, response: &crate::harness::Response| {
         let page = response.text();
         assert_eq!(page.matches("id=\"test-mode\"").count(), 1, "{path}: {page}");
         assert!(page.contains("No real money moves."), "{path}: {page}");
@@ -65,7 +65,7 @@ fn every_page_of_a_development_network_shows_the_test_mode() {
         "/docs".to_owned(),
     ];
     for path in own.iter().chain(&none) {
-        says(path, &dev.api.get(path).header("accept", "text/html").send());
+        check(path, &dev.api.get(path).header("accept", "text/html").send());
     }
     let visitor = Visitor::log_in(&dev.api, dev.admin_key());
     for path in [
@@ -83,6 +83,6 @@ fn every_page_of_a_development_network_shows_the_test_mode() {
         "/payments/pay_nothing",
     ] {
         let path = format!("/dashboard{path}");
-        says(&path, &visitor.get(&path));
+        check(&path, &visitor.get(&path));
     }
 }

@@ -93,7 +93,7 @@ fn a_flagged_merchant_is_listed_cleared_and_given_limits() {
     let admin = Visitor::log_in(&dev.api, dev.admin_key());
     let path = format!("/dashboard/merchants/{}", shop.id);
     assert!(!admin.page("/dashboard/merchants?active=flagged").contains(&shop.id));
-    let large = [("amount", "10.010"), ("currency", "HBD"), ("description", "A desk")];
+    let large = [("amount", "10.010"), ("currency", "HBD"), ("description", "A table")];
     let refused = Visitor::of(&shop).send("/dashboard/payments/new", &large);
     assert!(refused.status == 403 && refused.text().contains("help@pay.example"), "{}", refused.text());
     let list = admin.page("/dashboard/merchants?active=flagged");
@@ -114,8 +114,8 @@ fn a_flagged_merchant_is_listed_cleared_and_given_limits() {
     admin.done(&format!("{path}/limits"), &[("own", "none")]);
     assert!(admin.page(&path).contains("value=\"10.00\""));
     let audit = admin.page(&format!("/dashboard/audit?merchantId={}", shop.id));
-    for deed in ["merchant flagged", "compliance cleared", "compliance limits set"] {
-        assert!(audit.contains(deed), "{deed}: {audit}");
+    for action in ["merchant flagged", "compliance cleared", "compliance limits set"] {
+        assert!(audit.contains(action), "{action}: {audit}");
     }
     let visitor = Visitor::of(&other);
     for action in ["clear", "limits"] {

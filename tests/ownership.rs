@@ -86,7 +86,7 @@ fn a_signature_of_the_active_key_proves_an_account_once() {
     ];
     assert_eq!(lines, wanted);
     assert!(lines[1].starts_with("server: "), "{text} from {server}");
-    assert_eq!(shop.challenge(&json!({ "hiveAccount": shop.account.name })), challenge, "it is handed out again");
+    assert_eq!(shop.challenge(&json!({ "hiveAccount": shop.account.name })), challenge, "it is returned again");
     let signed = json!({ "nonce": nonce, "signatures": [shop.account.sign(text)] });
     let proven = shop.put_proof(&signed).ok(200);
     assert_eq!((&proven["complete"], &proven["merchant"]["accountVerifiedBy"]), (&json!(true), &json!("signature")));

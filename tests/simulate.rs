@@ -90,15 +90,15 @@ fn clients_of_the_facade_see_no_violation() {
     let output = simulate(&["campaign", "--facade", "--runs", "6", "--payments", "25", "--jobs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", report(&output));
     for reached in [
-        "a client asks for what is another's",
+        "a client requests another merchant's data",
         "a client forges a form",
-        "a client is too quick",
+        "a client exceeds a rate limit",
         "a merchant calls by gRPC",
         "a merchant uses the dashboard",
         "a watch ends with its session",
         "an agent's payment settles",
-        "an idempotency key is used again",
-        "another order comes under a key that was used",
+        "an idempotency key is reused",
+        "another request reuses an idempotency key",
     ] {
         assert!(report(&output).contains(reached), "{reached:?} is not in {}", report(&output));
     }

@@ -30,7 +30,7 @@ fn two_processes_have_the_same_responses_as_one() {
     assert!(made.success, "{made:?}");
     let admin: Value = serde_json::from_str(&made.stdout).expect("a line of JSON");
     // The golden files are the transcripts of one process, also in a run that updates them.
-    for (name, text) in golden::tell(&split.api, &ledger.ledger, admin["apiKey"].as_str().expect("a key")) {
+    for (name, text) in golden::record(&split.api, &ledger.ledger, admin["apiKey"].as_str().expect("a key")) {
         golden::compare(name, &text);
     }
 }

@@ -15,7 +15,7 @@ crate::tests!(
 
 /// Waits until a shop has this number of unmatched transfers, and returns them, newest first.
 #[track_caller]
-fn strays(shop: &Shop, count: usize) -> Vec<Value> {
+fn unmatched_of(shop: &Shop, count: usize) -> Vec<Value> {
     until("the transfers to be listed", || {
         let list = shop.get("/api/public/unmatched?status=open").send().ok(200);
         let data = list["data"].as_array().expect("data").clone();
@@ -23,8 +23,8 @@ fn strays(shop: &Shop, count: usize) -> Vec<Value> {
     })
 }
 
-fn path(stray: &Value, rest: &str) -> String {
-    format!("/api/public/unmatched/{}{rest}", stray["id"].as_str().expect("an id"))
+fn path(unmatched: &Value, rest: &str) -> String {
+    format!("/api/public/unmatched/{}{rest}", unmatched["id"].as_str().expect("an id"))
 }
 
 fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
@@ -33,33 +33,33 @@ fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
     let (wanted, other) = (shop.open_payment(), shop.open_payment());
     let unlike = shop.open_with(&json!({ "amount": "77", "currency": "HIVE", "description": "unlike" }));
     let tx_id = dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", "thanks!");
-    let stray = strays(&shop, 1).remove(0);
+    let unmatched = unmatched_of(&shop, 1).remove(0);
     assert_eq!(
-        (&stray["txId"], &stray["reason"], &stray["from"]),
+        (&unmatched["txId"], &unmatched["reason"], &unmatched["from"]),
         (&json!(tx_id), &json!("no_session"), &json!("alice"))
     );
-    assert_eq!(stray["amount"], json!({ "value": "1500", "formatted": "1.500 HBD", "currency": "HBD" }));
-    let found = shop.get(&path(&stray, "/candidates")).send().ok(200);
+    assert_eq!(unmatched["amount"], json!({ "value": "1500", "formatted": "1.500 HBD", "currency": "HBD" }));
+    let found = shop.get(&path(&unmatched, "/candidates")).send().ok(200);
     let ids: Vec<_> = found["data"].as_array().expect("data").iter().map(|c| c["payment"]["id"].clone()).collect();
     assert_eq!(ids, [json!(other.id), json!(wanted.id)], "newest first, and not {}", unlike.id);
     assert_eq!(found["data"][0]["matches"], json!(["amount", "time"]));
 
-    let assign = |id: &str| shop.post(&path(&stray, "/assign"), &json!({ "paymentId": id })).send();
+    let assign = |id: &str| shop.post(&path(&unmatched, "/assign"), &json!({ "paymentId": id })).send();
     let paid = assign(&wanted.id).ok(200);
     assert_eq!((&paid["status"], &paid["exceptions"]), (&json!("completed"), &json!(["manual"])));
     assert_eq!((&paid["transfers"][0]["route"], &paid["internalId"]), (&json!("manual"), &json!(tx_id)));
     assert_eq!(assign(&wanted.id).ok(200), paid, "the same again is the same");
     assign(&other.id).refused(409, "transfer_assigned");
-    shop.post(&path(&stray, "/ignore"), &json!({})).send().refused(409, "transfer_assigned");
-    let kept = shop.get(&path(&stray, "")).send().ok(200);
+    shop.post(&path(&unmatched, "/ignore"), &json!({})).send().refused(409, "transfer_assigned");
+    let kept = shop.get(&path(&unmatched, "")).send().ok(200);
     assert_eq!((&kept["status"], &kept["paymentId"]), (&json!("assigned"), &json!(wanted.id)));
     assert!(kept["handledBy"].as_str().is_some_and(|by| by.starts_with("key_")), "{kept}");
-    assert_eq!(strays(&shop, 0), [] as [Value; 0]);
+    assert_eq!(unmatched_of(&shop, 0), [] as [Value; 0]);
 
     for memo in ["one", "two", "three"] {
         dev.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", memo);
     }
-    let all = strays(&shop, 3);
+    let all = unmatched_of(&shop, 3);
     let page = shop.get("/api/public/unmatched?status=open&limit=2").send().ok(200);
     assert_eq!(page["data"], json!(all[..2]));
     let cursor = page["nextCursor"].as_str().expect("another page");
@@ -67,7 +67,7 @@ fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
     assert_eq!((&rest["data"], &rest["nextCursor"]), (&json!(all[2..]), &Value::Null));
     let ignored = shop.post(&path(&all[0], "/ignore"), &json!({ "note": "a gift" })).send().ok(200);
     assert_eq!((&ignored["status"], &ignored["note"]), (&json!("ignored"), &json!("a gift")));
-    assert_eq!(strays(&shop, 2), all[1..]);
+    assert_eq!(unmatched_of(&shop, 2), all[1..]);
 }
 
 fn a_recurrent_transfer_is_listed_and_pays_no_session() {
@@ -75,9 +75,9 @@ fn a_recurrent_transfer_is_listed_and_pays_no_session() {
     let shop = dev.shop().prove();
     let payment = shop.open_payment();
     dev.ledger.create_recurrent_transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
-    let stray = strays(&shop, 1).remove(0);
-    assert_eq!((&stray["reason"], &stray["from"]), (&json!("unsupported_operation"), &json!("alice")));
-    assert_eq!(stray["amount"]["formatted"], "1.500 HBD");
+    let unmatched = unmatched_of(&shop, 1).remove(0);
+    assert_eq!((&unmatched["reason"], &unmatched["from"]), (&json!("unsupported_operation"), &json!("alice")));
+    assert_eq!(unmatched["amount"]["formatted"], "1.500 HBD");
     assert_eq!(shop.payment(&payment.id)["status"], "pending", "its memo names the session, and it is no transfer");
 }
 
@@ -85,9 +85,9 @@ fn transfers_of_other_merchants_are_not_found() {
     let dev = shared();
     let (shop, other) = (dev.shop().prove(), dev.shop().prove());
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", "thanks!");
-    let stray = strays(&shop, 1).remove(0);
+    let unmatched = unmatched_of(&shop, 1).remove(0);
     let theirs = other.open_payment();
-    for (shop, path) in [(&other, path(&stray, "")), (&shop, "/api/public/unmatched/1-2".to_owned())] {
+    for (shop, path) in [(&other, path(&unmatched, "")), (&shop, "/api/public/unmatched/1-2".to_owned())] {
         shop.get(&path).send().refused(404, "not_found");
         shop.get(&format!("{path}/candidates")).send().refused(404, "not_found");
         shop.post(&format!("{path}/ignore"), &json!({})).send().refused(404, "not_found");

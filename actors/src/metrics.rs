@@ -194,8 +194,13 @@ impl Metrics {
         let help =
             "Operations in irreversible blocks, including virtual ones, of a kind that this version does not know";
         metric.add("unknown_operations", help, &self.unknown_operations);
+        self.create_series();
+    }
+
+    /// Creates the series whose labels are known, so that they exist from the start: an alarm must not wait for the first
+    /// event.
+    fn create_series(&self) {
         drop(self.unknown_operations.get_or_create(&[("kind", OTHER_OPERATIONS.to_owned())]));
-        // Every state has a series from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.as_str())]));
         }

@@ -22,7 +22,7 @@ use crate::{
     settings::Settings,
     timer::{Task, Timer},
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
-    x402::{facilitator::Facilitator, handle::X402, orphans},
+    x402::{claims::FacilitatorMsg, facilitator::Facilitator, handle::X402, orphans},
 };
 
 /// Maximum number of crashes of a restarted actor within the window; more are a fault that a restart does not fix.
@@ -181,6 +181,21 @@ impl Children {
     }
 }
 
+/// Starts the task that adopts claims of engines that have exited.
+fn adopt_orphans(
+    context: &Arc<Context>,
+    orphans: &Arc<Notify>,
+    registry: &ActorRef<RegistryMsg>,
+    facilitator: &ActorRef<FacilitatorMsg>,
+) -> Task {
+    let (context, orphans) = (Arc::clone(context), Arc::clone(orphans));
+    let (registry, facilitator) = (registry.clone(), facilitator.clone());
+    Task::persistent(move |_| {
+        let (context, orphans) = (Arc::clone(&context), Arc::clone(&orphans));
+        orphans::adopt(context, registry.clone(), facilitator.clone(), orphans)
+    })
+}
+
 impl Actor for Root {
     type Msg = Msg;
     type State = Children;
@@ -237,12 +252,7 @@ impl Actor for Root {
         let (facilitator, _) = Actor::spawn_linked(None, facilitator, (), myself.get_cell()).await?;
         children.add(Child::Facilitator, facilitator.get_cell());
         if context.env.store.is_shared() {
-            let (context, registry) = (Arc::clone(context), registry.clone());
-            let facilitator = facilitator.clone();
-            children._orphans = Some(Task::persistent(move |_| {
-                let (context, orphans) = (Arc::clone(&context), Arc::clone(&orphans));
-                orphans::adopt(context, registry.clone(), facilitator.clone(), orphans)
-            }));
+            children._orphans = Some(adopt_orphans(context, &orphans, &registry, &facilitator));
         }
         let x402 = X402::new(access.clone(), Arc::clone(ledger), payments.clone(), facilitator);
         let engine = Engine {

@@ -140,7 +140,7 @@ def faults(ledger):
     lie = lambda kind, **more: lambda: {"lie": {"kind": kind, **more}}
     key = "STM8GC13uCZbP44HzMLV6zPZGwVQ8Nt4Kji8PapsPiNq1BK153XTX"
     return {
-        "frozen": lambda: {"frozen": True},
+        "stalled": lambda: {"stalled": True},
         "stale by 400 blocks": lambda: {"lagBlocks": 400},
         "behind by 3 blocks": lambda: {"lagBlocks": 3},
         "slow by 3 s": lambda: {"delayMs": 3000},

@@ -54,7 +54,7 @@ impl AccountName {
         std::str::from_utf8(&self.0[..len]).expect("a name is ASCII")
     }
 
-    /// Returns whether a merchant would lose money sent here: the account burns it, is open to everybody, or belongs to
+    /// Returns whether a merchant would lose money sent here: the account burns it, needs no signature, or belongs to
     /// the treasury.
     #[must_use]
     pub fn cannot_receive(&self) -> bool {

@@ -148,7 +148,7 @@ mutants! {
     "settlement-not-bound-to-seller": "a payment that one seller had settled succeeds for another";
     "repeat-without-idempotency-key": "repeating a success needs no idempotency key";
     "identifier-not-read": "the payment identifier is ignored";
-    "anybody-refunds": "a transfer of another merchant is recorded as a refund";
+    "other-merchant-refunds": "a transfer of another merchant is recorded as a refund";
     "four-old-secrets-sign": "a fourth replaced webhook secret stays valid";
     "hbd-price-unknown": "nodes count as having no price of HBD";
     "small-exceptions-not-notified": "the first exception of a kind is not notified if it is 0.001";

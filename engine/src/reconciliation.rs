@@ -89,7 +89,7 @@ impl Difference {
 pub fn compare(
     account: &AccountName,
     chain: &[Transfer],
-    booked: &[LedgerEntry],
+    recorded: &[LedgerEntry],
     is_refund: impl Fn(&Transfer) -> bool,
 ) -> Difference {
     let mut difference = Difference::default();
@@ -107,17 +107,17 @@ pub fn compare(
     }
     // A transfer that was unmatched and then assigned has two entries.
     let mut places: BTreeMap<(TxId, u32), (Key, i64, i64)> = BTreeMap::new();
-    for booking in booked {
-        let moved = Movement { tx_id: booking.tx_id, money: booking.money }.key();
-        if let EntryKind::RefundSent(_) = booking.kind {
+    for entry in recorded {
+        let moved = Movement { tx_id: entry.tx_id, money: entry.money }.key();
+        if let EntryKind::RefundSent(_) = entry.kind {
             match sent.get_mut(&moved) {
                 Some(count) => *count -= 1,
                 None => difference.extra.push(Movement::of(moved)),
             }
             continue;
         }
-        let place = places.entry((booking.tx_id, booking.op_in_tx)).or_insert((moved, 0, 0));
-        if booking.kind == EntryKind::Unmatched {
+        let place = places.entry((entry.tx_id, entry.op_in_tx)).or_insert((moved, 0, 0));
+        if entry.kind == EntryKind::Unmatched {
             place.1 += 1;
         } else {
             place.2 += 1;
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    fn booked(number: u8, op_in_tx: u32, units: u64, kind: EntryKind) -> LedgerEntry {
+    fn recorded(number: u8, op_in_tx: u32, units: u64, kind: EntryKind) -> LedgerEntry {
         LedgerEntry { tx_id: tx(number), op_in_tx, at: Timestamp::EPOCH, money: Money::new(units, Currency::Hbd), kind }
     }
 
@@ -278,8 +278,8 @@ mod tests {
         moved.iter().map(|moved| (moved.tx_id.0[0], moved.money.units)).collect()
     }
 
-    fn differ(chain: &[Transfer], books: &[LedgerEntry]) -> (Numbers, Numbers) {
-        let difference = compare(&name("shop"), chain, books, |transfer| transfer.memo == "refund");
+    fn differ(chain: &[Transfer], ledger: &[LedgerEntry]) -> (Numbers, Numbers) {
+        let difference = compare(&name("shop"), chain, ledger, |transfer| transfer.memo == "refund");
         (numbers(&difference.missing), numbers(&difference.extra))
     }
 
@@ -295,14 +295,14 @@ mod tests {
             transfer(4, "shop", "shop", 1),
         ];
         let other = EntryKind::Credit(PaymentId::from_bits(2));
-        let books = [
-            booked(1, 0, 5, PAID),
-            booked(1, 1, 5, other),
-            booked(2, 9, 7, EntryKind::Unmatched),
-            booked(4, 0, 1, PAID),
+        let ledger = [
+            recorded(1, 0, 5, PAID),
+            recorded(1, 1, 5, other),
+            recorded(2, 9, 7, EntryKind::Unmatched),
+            recorded(4, 0, 1, PAID),
         ];
-        assert_eq!(differ(&chain, &books), (vec![], vec![]));
-        let assigned = [&books[..], &[booked(2, 9, 7, other)]].concat();
+        assert_eq!(differ(&chain, &ledger), (vec![], vec![]));
+        let assigned = [&ledger[..], &[recorded(2, 9, 7, other)]].concat();
         assert_eq!(differ(&chain, &assigned), (vec![], vec![]), "an assignment does not count twice");
         assert_eq!(differ(&[], &[]), (vec![], vec![]));
     }
@@ -310,23 +310,23 @@ mod tests {
     #[test]
     fn operations_without_entries_are_missing_and_entries_without_operations_are_extra() {
         let chain = [transfer(1, "alice", "shop", 5), transfer(2, "bob", "shop", 7)];
-        assert_eq!(differ(&chain, &[booked(2, 0, 7, PAID)]), (vec![(1, 5)], vec![]));
-        assert_eq!(differ(&chain[..1], &[booked(1, 0, 5, PAID), booked(9, 0, 3, PAID)]), (vec![], vec![(9, 3)]));
-        assert_eq!(differ(&chain[..1], &[booked(1, 0, 50, PAID)]), (vec![(1, 5)], vec![(1, 50)]), "another amount");
-        let twice = [booked(1, 0, 5, PAID), booked(1, 0, 5, EntryKind::Credit(PaymentId::from_bits(2)))];
+        assert_eq!(differ(&chain, &[recorded(2, 0, 7, PAID)]), (vec![(1, 5)], vec![]));
+        assert_eq!(differ(&chain[..1], &[recorded(1, 0, 5, PAID), recorded(9, 0, 3, PAID)]), (vec![], vec![(9, 3)]));
+        assert_eq!(differ(&chain[..1], &[recorded(1, 0, 50, PAID)]), (vec![(1, 5)], vec![(1, 50)]), "another amount");
+        let twice = [recorded(1, 0, 5, PAID), recorded(1, 0, 5, EntryKind::Credit(PaymentId::from_bits(2)))];
         assert_eq!(differ(&chain[..1], &twice), (vec![], vec![(1, 5)]), "one transfer pays one session");
     }
 
     #[test]
     fn refunds_require_entries_of_both_accounts_and_other_outgoing_transfers_do_not() {
         let refund = Transfer { memo: "refund".to_owned(), ..transfer(3, "shop", "bob", 7) };
-        let sent = booked(3, 0, 7, EntryKind::RefundSent(PaymentId::from_bits(1)));
+        let sent = recorded(3, 0, 7, EntryKind::RefundSent(PaymentId::from_bits(1)));
         assert_eq!(differ(std::slice::from_ref(&refund), std::slice::from_ref(&sent)), (vec![], vec![]));
         assert_eq!(differ(std::slice::from_ref(&refund), &[]), (vec![(3, 7)], vec![]));
         assert_eq!(differ(&[], std::slice::from_ref(&sent)), (vec![], vec![(3, 7)]));
         assert_eq!(differ(&[transfer(4, "shop", "bob", 7)], &[]), (vec![], vec![]));
         let back = transfer(5, "bob", "shop", 7);
-        let received = booked(5, 0, 7, EntryKind::RefundReceived(PaymentId::from_bits(1)));
+        let received = recorded(5, 0, 7, EntryKind::RefundReceived(PaymentId::from_bits(1)));
         assert_eq!(differ(&[back], &[received]), (vec![], vec![]));
     }
 

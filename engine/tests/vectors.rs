@@ -22,8 +22,8 @@ fn each_case(file: &str, cases: usize, judge: impl Fn(&Value) -> Result<(), Stri
     let wrong: Vec<String> =
         vectors.iter().filter_map(|case| judge(case).err().map(|why| format!("{}: {why}", case["id"]))).collect();
     assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), vectors.len(), wrong.join("\n"));
-    let said = json["meta"]["count"].as_u64().map_or(vectors.len(), |count| usize::try_from(count).unwrap());
-    assert_eq!((vectors.len(), said), (cases, cases), "cases of {file}");
+    let expected = json["meta"]["count"].as_u64().map_or(vectors.len(), |count| usize::try_from(count).unwrap());
+    assert_eq!((vectors.len(), expected), (cases, cases), "cases of {file}");
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: T, theirs: T) -> Result<(), String> {
@@ -160,7 +160,7 @@ fn compare_recovery(case: &Value, transaction: &Transaction, chain: ChainId) {
             let theirs = texts(theirs).into_iter().map(|key| PublicKey::parse(key).unwrap()).collect();
             assert_eq!(ours, Ok(theirs), "{} {pack}", case["id"]);
         } else if theirs.is_string() {
-            assert!(ours.is_err(), "{} {pack}: hived says {theirs}", case["id"]);
+            assert!(ours.is_err(), "{} {pack}: hived returns {theirs}", case["id"]);
         }
     }
 }

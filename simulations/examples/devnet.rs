@@ -1,4 +1,4 @@
-//! Runs a dev ledger until it is interrupted, and prints where it listens and who is rich.
+//! Runs a dev ledger until it is interrupted, and prints its endpoints and the funded accounts.
 //!
 //! `cargo run -p simulations --example devnet -- 8091 8092`
 

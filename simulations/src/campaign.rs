@@ -1,4 +1,4 @@
-//! Many runs: over seeds, on several threads, with progress, an end on request, and a summary.
+//! Many runs: over seeds, on several threads, with progress, a stop on request, and a summary.
 
 use std::{
     collections::BTreeMap,
@@ -17,24 +17,24 @@ use crate::{
     simulation::{Outcome, runner},
 };
 
-/// What a campaign is to do.
+/// The parameters of a campaign.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
     /// The first seed.
     pub first_seed: u64,
-    /// How many runs; each has the next seed.
+    /// The number of runs; each has the next seed.
     pub runs: u64,
     /// Sessions of each run.
     pub payments: u32,
     /// Which faults.
     pub mix: Mix,
-    /// Engines of each run; none for as many as the mix draws.
+    /// Engines of each run; none if the mix draws the number.
     pub engines: Option<usize>,
     /// Threads.
     pub jobs: usize,
-    /// Whether the first failure ends it.
+    /// Whether the first failure stops it.
     pub until_fail: bool,
-    /// How long it may take.
+    /// Its maximum duration.
     pub time: Option<Duration>,
 }
 
@@ -43,13 +43,13 @@ pub struct Campaign {
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// What did not hold.
+    /// The violation.
     pub violation: Violation,
     /// The exit code of its kind.
     pub exit_code: u8,
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// Runs that ended.
@@ -68,13 +68,13 @@ pub struct Summary {
     pub syncs: u64,
     /// Faults injected, by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Rare places reached.
+    /// Rare states reached.
     pub marks: BTreeMap<&'static str, u64>,
-    /// Faults of nodes, by what they are and the node's place in the list.
+    /// Faults of nodes, by name and the node's position in the list.
     pub places: Places,
-    /// How often each invariant was asked and held, in the order of the list.
+    /// How often each invariant was checked and held, in the order of the list.
     pub passes: Vec<u64>,
-    /// What failed, in order of seed.
+    /// Failed runs, in order of seed.
     pub failures: Vec<Failure>,
     /// Wall time.
     pub took: Duration,
@@ -82,7 +82,7 @@ pub struct Summary {
     pub was_stopped: bool,
 }
 
-/// Lifecycles from which on every required place must have been reached.
+/// Lifecycles after which every required state must have been reached.
 pub const ENOUGH: u64 = 20_000;
 
 impl Summary {
@@ -116,7 +116,7 @@ impl Summary {
         }
     }
 
-    /// Returns the required places that were never reached, where enough happened to expect them.
+    /// Returns the required states that were never reached, after enough lifecycles to expect them.
     #[must_use]
     pub fn missed(&self) -> Vec<String> {
         if self.lifecycles < ENOUGH || self.faults.is_empty() {
@@ -125,7 +125,7 @@ impl Summary {
         coverage::missed(&self.marks, &self.places)
     }
 
-    /// Returns how the process should end: the first failure's code, 14 for a place never reached, 0 otherwise.
+    /// Returns the exit code: the first failure's, 14 for a required state that was never reached, 0 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self.failures.first() {
@@ -148,7 +148,7 @@ impl Summary {
     }
 }
 
-/// Runs a campaign. `stop` ends it after the runs under way; `progress` hears of the state after every run.
+/// Runs a campaign. `stop` ends it after the runs in progress; `progress` is called with the state after every run.
 #[expect(clippy::disallowed_methods, reason = "a campaign's own speed is wall time; nothing simulated sees it")]
 pub fn run(campaign: &Campaign, stop: &AtomicBool, progress: impl Fn(&Summary) + Sync) -> Summary {
     let began = Instant::now();
@@ -180,7 +180,7 @@ pub fn run(campaign: &Campaign, stop: &AtomicBool, progress: impl Fn(&Summary) +
     std::thread::scope(|scope| {
         for number in 0..campaign.jobs.max(1) {
             let spawned = std::thread::Builder::new().name(format!("campaign-{number}")).spawn_scoped(scope, work);
-            // Fewer threads than asked for are slower, not wrong; without any the caller's does the work.
+            // Fewer threads than requested are slower, not wrong; without any the caller's thread does the work.
             if spawned.is_err() && number == 0 {
                 work();
             }

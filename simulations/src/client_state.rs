@@ -18,7 +18,6 @@ use crate::{
     options::FEE_ACCOUNT,
     plan::{AGENTS, PAYERS},
     script::{Action, AgentBehavior},
-    simulation::Running,
 };
 
 /// The account of agents without money.
@@ -31,7 +30,7 @@ pub(crate) const KEYED: &str = "keyed.agent";
 pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
 
 /// An account that nobody pays and no merchant has.
-pub(crate) const SOMEBODY: &str = "somebody.else";
+pub(crate) const THIRD_PARTY: &str = "third.party";
 
 /// What merchants, customers and agents know.
 #[derive(Default)]
@@ -48,15 +47,15 @@ pub(crate) struct ClientState {
     pub(crate) calls: BTreeMap<u64, Call>,
     pub(crate) next_call: u64,
     pub(crate) settled: u64,
-    /// Sessions whose creation a limit delayed: what was planned for them comes at the wrong time.
+    /// Sessions whose creation a limit delayed: the steps that were planned for them happen at the wrong time.
     pub(crate) delayed: BTreeSet<u32>,
-    /// API keys that were given out, beside the first of each merchant.
+    /// Issued API keys, except the first of each merchant.
     pub(crate) keys: Vec<GivenKey>,
 }
 
-/// A call that waits for its response.
+/// A pending call.
 pub(crate) struct Call {
-    /// What is repeated without one.
+    /// What is repeated if no response arrives.
     pub(crate) repeated: Repeated,
     /// The number of the engine that is called.
     pub(crate) engine: usize,
@@ -66,7 +65,7 @@ pub(crate) struct Call {
     pub(crate) is_repeated: bool,
 }
 
-/// What a client does again if it gets no response.
+/// What a client repeats if it gets no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Repeated {
     /// A step, and how often it was tried.
@@ -142,12 +141,12 @@ impl Session {
 }
 
 impl ClientState {
-    /// Removes the sessions that the engine does not know any more.
+    /// Removes the sessions that a restored store no longer has.
     pub(crate) fn forget_all_but(&mut self, known: &[PaymentId]) {
         self.sessions.retain(|_, session| known.contains(&session.id));
     }
 
-    /// Takes the calls that the process did not respond to before its exit.
+    /// Returns the calls that the process did not respond to before its exit.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
         let of = |call: Call| match call.repeated {
             Repeated::Action(action, tries) => Some((action, tries)),
@@ -156,10 +155,10 @@ impl ClientState {
         std::mem::take(&mut self.calls).into_values().filter_map(of).collect()
     }
 
-    /// Begins a call; returns its number.
-    pub(crate) fn begin_call(&mut self, repeated: Repeated, engine: &Running) -> u64 {
+    /// Begins a call of an engine, by its number; returns the number of the call.
+    pub(crate) fn begin_call(&mut self, repeated: Repeated, engine: usize) -> u64 {
         self.next_call += 1;
-        let call = Call { repeated, engine: engine.process.number, task: None, is_repeated: false };
+        let call = Call { repeated, engine, task: None, is_repeated: false };
         self.calls.insert(self.next_call, call);
         self.next_call
     }
@@ -171,7 +170,7 @@ impl ClientState {
         }
     }
 
-    /// Ends a call; returns whether nobody has repeated it meanwhile.
+    /// Ends a call; returns whether it has not been repeated meanwhile.
     pub(crate) fn end_call(&mut self, number: Option<u64>) -> bool {
         let call = number.and_then(|number| self.calls.remove(&number));
         !call.is_some_and(|call| call.is_repeated)
@@ -213,7 +212,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (SPENDER.to_owned(), 0),
         (KEYED.to_owned(), RICH),
         ("mallory".to_owned(), RICH),
-        (SOMEBODY.to_owned(), RICH),
+        (THIRD_PARTY.to_owned(), RICH),
     ];
     for number in 0..merchants {
         accounts.push((account(number, false), RICH));

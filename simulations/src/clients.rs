@@ -31,14 +31,14 @@ use self::{
 };
 use crate::{
     client_state::{
-        ELSEWHERE, KEYED, POOR, Payload, Repeated, SOMEBODY, SPENDER, Session, Shop, account, agent, payer,
+        ELSEWHERE, KEYED, POOR, Payload, Repeated, SPENDER, Session, Shop, THIRD_PARTY, account, agent, payer,
     },
     hive::Hive,
     observer::Response,
     receivers::{name_of, url_of},
     script::{Action, AgentBehavior, Memo, MerchantChange},
     simulation::{RequiredOutcome, Running, Simulation},
-    trace::Lane,
+    trace::Source,
 };
 
 mod agents;
@@ -59,14 +59,14 @@ mod session_actions;
 mod wallets;
 mod watches;
 
-/// How often a step is tried that somebody would try again.
+/// How often a failed step is retried, where a real client would retry.
 const MAX_TRIES: u32 = 25;
-/// How often an agent asks for the outcome of one payment.
+/// How often an agent requests the outcome of one payment.
 const MAX_REQUESTS: u32 = 60;
-/// Does a step; `gateway` is none while the engine is down.
+/// Executes a step; `gateway` is none while the engine is down.
 pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     if tries > MAX_TRIES {
-        sim.event(Lane::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
+        sim.event(Source::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
         return;
     }
     match &action {
@@ -86,13 +86,13 @@ pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Actio
     }
 }
 
-/// Calls the engine beside everything else.
+/// Calls the engine concurrently.
 fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     let Some(engine) = engine.cloned() else {
         sim.act_later(2_000, action, tries + 1);
         return;
     };
-    let number = Some(sim.clients().begin_call(Repeated::Action(action.clone(), tries), &engine));
+    let number = Some(sim.clients().begin_call(Repeated::Action(action.clone(), tries), engine.process.number));
     let (called, client) = (engine.clone(), Arc::clone(sim));
     let sim = Arc::clone(sim);
     let task = called.spawn(&client, async move {
@@ -136,7 +136,7 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
     client.clients().has_task(number, task);
 }
 
-/// Whether a step should be tried again.
+/// Whether a step should be retried.
 enum Again {
     No,
     In(u64),
@@ -151,8 +151,10 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant
         return;
     };
     let (called, client) = (engine.clone(), Arc::clone(sim));
-    // A single engine's merchants wait for as long as it takes.
-    let number = sim.has_shared_store().then(|| sim.clients().begin_call(Repeated::Registration(merchant), &engine));
+    // Merchants of a single engine wait without a limit.
+    let number = sim
+        .has_shared_store()
+        .then(|| sim.clients().begin_call(Repeated::Registration(merchant), engine.process.number));
     let sim = Arc::clone(sim);
     let task = called.spawn(&client, async move {
         let name = format!("Shop {merchant}");
@@ -169,7 +171,7 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant
         while engine.merchants.update(id, update.clone()).await.is_err() {
             sim.sleep(1_000).await;
         }
-        sim.event(Lane::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
+        sim.event(Source::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
         let shop = Shop { id, api_key: registered.api_key, uses_other_account: false };
         let mut clients = sim.clients();
         clients.end_call(number);
@@ -219,14 +221,14 @@ async fn change_merchant(sim: &Arc<Simulation>, engine: &Running, merchant: usiz
             if matches!(change, MerchantChange::RotateSecret { .. }) && sim.has_waiting_webhooks() {
                 sim.mark("a secret is rotated between two attempts");
             }
-            sim.event(Lane::Merchant, "changed", None, merchant as u64, || format!("shop {merchant}: {change:?}"));
+            sim.event(Source::Merchant, "changed", None, merchant as u64, || format!("shop {merchant}: {change:?}"));
             Again::No
         }
         // It has what it asked for three times already.
         Err(EngineError::TooManySecrets { .. }) => Again::No,
         Err(error) => {
             call_failed(sim, "a change of a merchant", &error, None);
-            sim.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
+            sim.event(Source::Merchant, "change_fails", None, merchant as u64, || {
                 format!("shop {merchant}: {change:?} fails: {error}")
             });
             Again::In(2_000)
@@ -239,7 +241,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
     let (by, response) = if by_merchant {
         (Canceller::Merchant, engine.payments.cancel(known.merchant, known.id).await)
     } else {
-        // A customer comes by the checkout address.
+        // A customer uses the secret of the checkout URL.
         match engine.payments.by_slug(known.slug).await {
             Ok(payment) => (Canceller::Customer, engine.payments.cancel_checkout(payment.id).await),
             Err(_) => return Again::In(1_000),
@@ -248,7 +250,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
     match response {
         Ok(payment) => {
             sim.observe(|observer| observer.responded(&Response::Cancelled(&payment)));
-            sim.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
+            sim.event(Source::Payer, "cancel_requested", Some(session), 0, || {
                 format!("the {} of session {session} requests its cancellation", by.as_str())
             });
             Again::No
@@ -257,7 +259,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
             if sim.requires_outcome(session, RequiredOutcome::Cancelled) {
                 sim.refuse(format!("session {session} is not cancelled: {rejection}"), Some(known.id));
             }
-            sim.event(Lane::Payer, "cancel_refused", Some(session), 0, || {
+            sim.event(Source::Payer, "cancel_refused", Some(session), 0, || {
                 format!("session {session} is not cancelled: {rejection}")
             });
             sim.mark("a cancel loses the race");
@@ -270,7 +272,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
     }
 }
 
-/// Puts the oldest transfer that paid no session to one.
+/// Assigns the oldest unmatched transfer to a session.
 async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let merchant = match engine.payments.by_slug(known.slug).await {
@@ -280,7 +282,7 @@ async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again 
     let Ok(merchant) = merchant else { return Again::In(1_000) };
     let unmatched = match engine.payments.unmatched(&merchant, None, 1_000).await {
         Ok(unmatched) => unmatched,
-        // A merchant that nobody has verified asks the operator.
+        // An unverified merchant requests its activation from the operator.
         Err(EngineError::NotProven { .. }) => {
             verify_by_operator(sim, engine, &merchant).await;
             return Again::In(1_000);
@@ -294,8 +296,8 @@ async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again 
     match engine.payments.assign(&merchant, oldest.transfer.position, known.id, "merchant".to_owned()).await {
         Ok(_) => {
             ownership::decided(sim, &merchant, &oldest.transfer.to, &before);
-            sim.event(Lane::Merchant, "assigned", Some(session), 0, || {
-                format!("{} is put to session {session}", oldest.transfer.money)
+            sim.event(Source::Merchant, "assigned", Some(session), 0, || {
+                format!("{} is assigned to session {session}", oldest.transfer.money)
             });
             sim.mark("a merchant assigns a transfer");
             Again::No
@@ -312,7 +314,7 @@ async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again 
     }
 }
 
-/// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
+/// Has the operator verify a merchant's account. A failure is retried at the next check.
 async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Running, merchant: &Merchant) {
     let owner = (merchant.id, merchant.hive_account);
     sim.observe(|observer| observer.proofs.operator_verifies(owner));

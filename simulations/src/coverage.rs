@@ -1,72 +1,72 @@
-//! What a campaign must reach, or its result says too little: rare places, the rows of the interface's tables, the reasons
-//! that agents are told, and each fault of a node at each place in the list of nodes.
+//! What a campaign must reach to be conclusive: rare states, the rows of the state table, the reasons
+//! that agents receive, and each fault of a node at each position in the list of nodes.
 
 use std::collections::BTreeMap;
 
 use crate::{options::Fault, script::LieKind};
 
-/// Faults of nodes, by what they are and the node's place in the list.
+/// Faults of nodes, by name and the node's position in the list.
 pub type Places = BTreeMap<(&'static str, usize), u64>;
 
-/// How many places of the list of nodes every fault must strike.
+/// How many positions of the list of nodes every fault must affect.
 const PLACES: usize = 3;
 
-/// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
+/// Rare states, rows of the state table, outcomes of claims, and reasons that agents receive.
 pub const REQUIRED_MARKS: [&str; 72] = [
     "HBD is read at another price",
     "a backup is restored",
-    "a broadcast is taken and its answer lost",
-    "a caller is left without an answer",
+    "a broadcast is accepted and its response lost",
+    "a caller gets no response",
     "a cancel loses the race",
     "a cancellation is requested",
-    "a claim is buried",
+    "a claim expires",
     "a claim is refused",
     "a claim is settled",
     "a damaged log is refused",
-    "a damaged row is met",
-    "a day's books are checked",
+    "a damaged row is read",
+    "a day is reconciled",
     "a delivery is given up",
     "a delivery is held",
     "a delivery to a disabled endpoint is held",
-    "a lost payment is found",
+    "a payment that was lost by a restore is found again",
     "a merchant assigns a transfer",
     "a node of another chain is refused",
     "a merchant ignores a transfer",
     "a merchant proves its account by a transfer",
     "a merchant decides about an exception",
-    "a merchant sends money back",
-    "a merchant tries what is another's",
+    "a merchant sends a refund",
+    "a merchant calls with another's ids",
     "a payment for another server settles",
-    "a payment that came in time drops a request to cancel",
-    "a process stands still and goes on",
+    "a timely payment drops a cancellation request",
+    "a process is paused and resumes",
     "a read of the store fails",
     "a reorg removes a sighted transfer",
     "a row is damaged",
     "a second settlement is refused",
     "a secret is rotated between two attempts",
     "a sector is torn",
-    "a session appears after its money",
+    "a session appears after its transfer",
     "a session completes",
     "a session expires",
     "a session fails",
     "a session is cancelled",
     "a session is processing",
     "a session opens",
-    "a stale proof gives no right",
-    "a stranger sends a merchant's proof",
-    "a stranger shows a public transaction",
+    "a stale proof is refused",
+    "a third party sends a merchant's proof",
+    "a third party presents a public transaction",
     "a transfer matches no session",
-    "a webhook is processed and its answer lost",
+    "a webhook is processed and its response lost",
     "an account is changed too often",
     "an agent's payment settles",
-    "an event is sent again by hand",
-    "an idempotency key is used again",
-    "an unknown commit was committed",
-    "an unknown commit was not",
+    "an event is redelivered on request",
+    "an idempotency key is reused",
+    "a commit of unknown outcome was applied",
+    "a commit of unknown outcome was dropped",
     "another master key is in force",
-    "somebody registers with another's account",
+    "a third party registers with a merchant's account",
     "duplicate_settlement",
-    "events that were not taken are sent again",
+    "undelivered events are replayed",
     "insufficient_funds",
     "invalid_exact_hive_payload_amount",
     "invalid_exact_hive_payload_asset_mismatch",
@@ -82,26 +82,26 @@ pub const REQUIRED_MARKS: [&str; 72] = [
     "session_expired",
     "session_not_pending",
     "settlement_pending",
-    "the engine gives up on its store",
-    "the power goes inside a disk operation",
+    "the engine exits because of its store",
+    "power is lost during a disk operation",
     "unexpected_settle_error",
 ];
 
-/// Returns every fault of one node, as it is counted by place.
+/// Returns every fault of one node that is counted by position.
 pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
     let kinds = [
         "node.call_fails",
         "node.reply_lost",
-        Fault::NodeDown.word(),
-        Fault::NodeLag.word(),
-        Fault::NodeSlow.word(),
-        Fault::NodeFreeze.word(),
-        Fault::NodeBranch.word(),
-        Fault::NodeKeeps.word(),
-        Fault::NodeForeign.word(),
-        Fault::NodeLacks.word(),
-        Fault::NodeLimits.word(),
-        Fault::NodeWithoutPrice.word(),
+        Fault::NodeDown.as_str(),
+        Fault::NodeLag.as_str(),
+        Fault::NodeSlow.as_str(),
+        Fault::NodeStall.as_str(),
+        Fault::NodeBranch.as_str(),
+        Fault::NodeKeeps.as_str(),
+        Fault::NodeForeign.as_str(),
+        Fault::NodeLacks.as_str(),
+        Fault::NodeLimits.as_str(),
+        Fault::NodeWithoutPrice.as_str(),
     ];
     kinds.into_iter().chain(LieKind::ALL.iter().map(|(_, word)| *word))
 }
@@ -112,13 +112,13 @@ pub fn missed(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<Strin
     required(|mark| !marks.contains_key(mark), |place| !places.contains_key(place))
 }
 
-/// Returns the required places that were reached.
+/// Returns the required states that were reached.
 #[must_use]
 pub fn reached(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<String> {
     required(|mark| marks.contains_key(mark), |place| places.contains_key(place))
 }
 
-/// Returns some of the required places, in words.
+/// Returns the descriptions of some of the required states.
 fn required(
     wants_mark: impl Fn(&'static str) -> bool,
     wants_place: impl Fn(&(&'static str, usize)) -> bool,

@@ -1,4 +1,4 @@
-//! A disk in memory under the real redb and its log: it forgets what was not synced, tears sectors, fails, fills up, and loses power
+//! A disk in memory under the real redb and its log: it loses unsynced writes, tears sectors, fails, fills up, and loses power
 //! at any operation.
 
 use std::{
@@ -19,28 +19,28 @@ pub struct DiskFaults {
     pub read_error: u32,
     /// A write fails.
     pub write_error: u32,
-    /// A sync fails; what it was to sync may be there or not.
+    /// A sync fails; its writes may be durable or not.
     pub sync_error: u32,
-    /// The power goes at this operation.
+    /// Power is lost at this operation.
     pub power_cut: u32,
 }
 
-/// What the disk did on its own account.
+/// An incident that the disk injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incident {
     /// An operation failed.
     Error(&'static str),
-    /// There was no room.
+    /// The disk was full.
     Full,
-    /// The power went.
+    /// Power was lost.
     PowerCut,
 }
 
-/// A disk. Handles to it die with the process that holds them; the bytes stay.
+/// A disk. Handles become invalid with the process that holds them; the bytes stay.
 #[derive(Clone)]
 pub struct SimDisk(Arc<Mutex<State>>);
 
-/// A process's hold on one file of the disk.
+/// A process's handle of one file of the disk.
 pub struct Handle {
     disk: SimDisk,
     file: usize,
@@ -68,7 +68,7 @@ struct State {
 #[derive(Default)]
 struct File {
     bytes: Vec<u8>,
-    /// What undoes the unsynced changes, oldest first.
+    /// The undo log of unsynced changes, oldest first.
     undo: Vec<Undo>,
     /// What they replaced.
     replaced: Vec<u8>,
@@ -76,7 +76,7 @@ struct File {
 
 #[derive(Debug, Clone, Copy)]
 enum Undo {
-    /// `replaced[from..from + len]` stood at `offset`.
+    /// `replaced[from..from + len]` was at `offset`.
     Write { offset: usize, len: usize, from: usize },
     /// The length was `before`; the last `gone` bytes of it are `replaced[from..from + gone]`.
     Length { before: usize, gone: usize, from: usize },
@@ -101,8 +101,8 @@ impl SimDisk {
         })))
     }
 
-    /// Gives the disk's files, the database and the two of its log, to a new process; who held them before finds them gone.
-    /// `told` hears of what goes wrong.
+    /// Gives the disk's files, the database and the two of its log, to a new process; earlier handles become invalid.
+    /// `on_incident` is called for every injected error.
     #[must_use]
     pub fn attach(&self, on_incident: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 3] {
         let mut state = self.state();
@@ -115,7 +115,7 @@ impl SimDisk {
         })
     }
 
-    /// Takes the disk from the process that holds it: from now on its every operation fails and changes nothing.
+    /// Invalidates the handles of the process that holds the disk: their operations fail and change nothing.
     pub fn detach(&self) {
         self.state().boot += 1;
     }
@@ -149,7 +149,7 @@ impl SimDisk {
         memchr::memmem::find(&self.state().files[file].bytes, bytes).is_some()
     }
 
-    /// Puts other bytes of the same length wherever a file holds these, behind everybody's back.
+    /// Replaces bytes by others of the same length wherever a file contains them, as a defect of the disk would.
     pub fn replace(&self, file: usize, bytes: &[u8], others: &[u8]) {
         let file = &mut self.state().files[file].bytes;
         let places: Vec<_> = memchr::memmem::find_iter(file, bytes).collect();
@@ -163,46 +163,46 @@ impl SimDisk {
         self.state().files = Default::default();
     }
 
-    /// Suspends faults while an observer looks, or ends that.
+    /// Suspends faults while an observer reads, or resumes them.
     pub fn set_quiet(&self, is_quiet: bool) {
         self.state().is_quiet = is_quiet;
     }
 
-    /// Lets it grow by at most `spare` bytes more; none for as much as it likes.
+    /// Limits its growth to `spare` bytes; none for no limit.
     pub fn set_spare(&self, spare: Option<u64>) {
         let mut state = self.state();
         state.capacity = spare.map_or(u64::MAX, |spare| state.used() + spare);
     }
 
-    /// Cuts the power at the `n`th write or sync from now.
+    /// Loses power at the `n`th write or sync from now.
     pub fn cut_in(&self, n: u64) {
         self.state().cut_in = Some(n.max(1));
     }
 
-    /// Lets the `n`th operation from now fail.
+    /// Makes the `n`th operation from now fail.
     pub fn fail_in(&self, n: u64) {
         self.state().fail_in = Some(n.max(1));
     }
 
-    /// Lets the `n`th read from now fail.
+    /// Makes the `n`th read from now fail.
     pub fn fail_read_in(&self, n: u64) {
         self.state().fail_read_in = Some(n.max(1));
     }
 
-    /// Forgets what was to happen at some operation.
+    /// Clears the faults that are scheduled for an operation.
     pub fn disarm(&self) {
         let mut state = self.state();
         (state.cut_in, state.fail_in, state.fail_read_in) = (None, None, None);
     }
 
-    /// Returns operations and syncs so far.
+    /// Returns the numbers of operations and syncs.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state();
         (state.operations, state.syncs)
     }
 
-    /// Returns a digest of its bytes, and how many there are.
+    /// Returns a digest of its bytes, and their number.
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
@@ -232,7 +232,7 @@ impl Handle {
     fn operate<T>(&self, kind: Kind, operation: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.disk.state();
         if state.boot != self.boot {
-            return Err(io::Error::other("the process is dead"));
+            return Err(io::Error::other("the process was killed"));
         }
         state.operations += 1;
         if state.is_quiet {
@@ -245,7 +245,7 @@ impl Handle {
                 state.boot += 1;
                 drop(state);
                 (self.on_incident)(Incident::PowerCut);
-                return Err(io::Error::other("the power is gone"));
+                return Err(io::Error::other("power was lost"));
             }
             Some(incident) => {
                 // A failed sync may have synced: the bytes stay unsynced here, and a cut decides.
@@ -301,7 +301,7 @@ impl State {
         (kind != Kind::Read && self.random.chance(self.faults.power_cut)).then_some(Incident::PowerCut)
     }
 
-    /// Returns how long its files are together, bytes.
+    /// Returns the total size of its files, bytes.
     fn used(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.len() as u64).sum()
     }
@@ -322,7 +322,7 @@ impl State {
         replaced.extend_from_slice(bytes.get(len..).unwrap_or_default());
         undo.push(Undo::Length { before, gone: before.saturating_sub(len), from });
         if len > bytes.capacity() {
-            // Room that is never touched costs less than copying what is there once more.
+            // Unused capacity costs less than a reallocation.
             bytes.reserve_exact(4 * len - before);
         }
         bytes.resize(len, 0);
@@ -331,7 +331,7 @@ impl State {
 }
 
 impl File {
-    /// Each sector of each unsynced write is kept, lost or torn; says whether one was torn.
+    /// Keeps, loses or tears each sector of each unsynced write; returns whether one was torn.
     fn lose_unsynced(&mut self, random: &mut Random) -> bool {
         let undo = std::mem::take(&mut self.undo);
         let mut redo = Vec::with_capacity(undo.len());
@@ -458,7 +458,7 @@ mod tests {
             handle.set_len(3_000).unwrap();
             handle.write(2_500, &[3; 100]).unwrap();
             disk.detach();
-            assert!(handle.write(0, &[9; 10]).is_err(), "the dead write nothing");
+            assert!(handle.write(0, &[9; 10]).is_err(), "a killed process writes nothing");
             disk.lose_unsynced();
             let left = bytes(&disk);
             assert!(left.len() >= 2_000);

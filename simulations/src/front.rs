@@ -1,5 +1,5 @@
-//! The interface of a running engine as its clients see it: REST with the pages, and gRPC. Whoever has an implementation
-//! installs it once; simulations whose setup says so let their clients call through it.
+//! The facade of a running engine as its clients see it: REST with the pages, and gRPC. The crate with the implementation
+//! installs it once; in simulations with `facade` in their setup, clients call through it.
 
 use std::{fmt, net::IpAddr, sync::Arc, sync::OnceLock};
 
@@ -8,30 +8,30 @@ use bytes::Bytes;
 use engine::time::Timestamp;
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
-/// Puts an interface before an engine.
+/// Creates facades of engines.
 pub trait Front: fmt::Debug + Send + Sync {
-    /// Opens the interface of an engine that has just started.
+    /// Creates the facade of an engine that has just started.
     fn open(&self, boot: Boot) -> Arc<dyn Endpoint>;
 }
 
-/// An engine that has just started, and what its interface may not draw or read by itself.
+/// An engine that has just started, and the clock and random values that its facade must use.
 pub struct Boot {
     /// The engine.
     pub engine: Engine,
     /// The wall clock.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// What sessions and forms are signed with.
+    /// The key that signs sessions and forms.
     pub secret: [u8; 32],
-    /// What request ids are made of.
+    /// The source of request ids.
     pub seed: u64,
 }
 
-/// The interface of one process. What it does not answer before the process ends is never answered.
+/// The facade of one process. Requests that are pending when the process exits never get a response.
 pub trait Endpoint: Send + Sync {
-    /// Answers an HTTP request.
+    /// Executes an HTTP request.
     fn rest(&self, request: Request) -> BoxFuture<'static, Reply>;
 
-    /// Answers a gRPC call.
+    /// Executes a gRPC call.
     fn grpc(&self, call: Call) -> BoxFuture<'static, Result<Vec<Shown>, Denied>>;
 
     /// Follows a payment by gRPC.
@@ -53,7 +53,7 @@ pub struct Request {
     pub client: IpAddr,
 }
 
-/// The answer to an HTTP request.
+/// The response to an HTTP request.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The status.
@@ -79,7 +79,7 @@ pub struct Call {
     pub key: String,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
-    /// Which method, and its request.
+    /// The method, and its request.
     pub method: Method,
 }
 
@@ -88,13 +88,13 @@ pub struct Call {
 pub enum Method {
     /// `CreatePayment`
     Create {
-        /// How much, in 1/1000.
+        /// The amount, in 1/1000.
         units: u64,
         /// `HIVE` or `HBD`.
         currency: &'static str,
-        /// What is sold.
+        /// The description.
         description: String,
-        /// How long it lives, seconds.
+        /// The lifetime, seconds.
         expires_in_seconds: Option<u32>,
     },
     /// `GetPayment`
@@ -110,11 +110,11 @@ pub enum Method {
 pub struct Shown {
     /// Its id.
     pub id: String,
-    /// Its state, in the words of the REST interface.
+    /// Its state, as in the REST API.
     pub status: &'static str,
     /// The number of its state.
     pub sequence: u64,
-    /// How much, in 1/1000.
+    /// The amount, in 1/1000.
     pub units: u64,
 }
 
@@ -123,7 +123,7 @@ pub struct Shown {
 pub struct Denied {
     /// The name of the code, such as `NotFound`.
     pub code: String,
-    /// The reason, in the words of the REST interface.
+    /// The reason, as in the REST API.
     pub reason: &'static str,
     /// After how many seconds a repeat may succeed.
     pub retry_after: Option<u32>,
@@ -131,13 +131,13 @@ pub struct Denied {
 
 static INSTALLED: OnceLock<&'static dyn Front> = OnceLock::new();
 
-/// Installs the interface that simulations use whose setup asks for one; the first stays.
+/// Installs the facade for simulations with `facade` in their setup; the first one stays.
 pub fn install(front: &'static dyn Front) {
-    // One process has one interface.
+    // One process has one facade.
     let _ = INSTALLED.set(front);
 }
 
-/// Returns the interface that is installed.
+/// Returns the installed facade.
 pub(crate) fn installed() -> Option<&'static dyn Front> {
     INSTALLED.get().copied()
 }

@@ -1,4 +1,4 @@
-//! The Hive side of a simulation: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
+//! The Hive side of a simulation: one chain, several nodes with faults, and the faults of blocks.
 
 pub(crate) mod health;
 pub(crate) mod nodes;
@@ -28,7 +28,7 @@ use crate::{
 /// The witnesses' prices of 1 HIVE in 1/1000 HBD, one after the other, and how long each lasts, milliseconds.
 const HIVE_PRICES: [u64; 5] = [258, 264, 250, 271, 255];
 const PRICE_LASTS_MS: u64 = 2_400_000;
-/// How long a node that does not answer is waited for.
+/// Timeout of a call to a node that does not respond.
 const RPC_TIMEOUT_MS: u64 = 5_000;
 
 /// The chain and its nodes.
@@ -37,15 +37,15 @@ pub(crate) struct Hive {
     genesis: Genesis,
     signs: bool,
     nodes: Vec<NodeState>,
-    /// Those that faults strike.
+    /// The nodes that faults affect.
     faulty: Vec<usize>,
     calls: Random,
     blocks: Random,
-    /// What sets a node apart from the others.
+    /// A permanent difference between a node and the others.
     apart: Random,
-    /// What a node is set up without.
+    /// What a node lacks.
     unusual: Random,
-    /// The head when the simulation begins. The blocks up to it are a second apart: made anew at the chain's own step, they
+    /// The head when the simulation begins. The blocks up to it are a second apart: with the chain's own interval, they
     /// would run ahead of time.
     first_head: u32,
     finalized: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Hive {
     generation: u32,
     /// How much of a dollar the market pays for HBD, in percent, and until when.
     market: Option<(u64, u64)>,
-    /// Which node took a transaction that the engine sent, and when: the others hear of it a little later.
+    /// Which node accepted a transaction of the engine, and when: the others receive it a little later.
     accepted_by: BTreeMap<TxId, (usize, u64)>,
 }
 
@@ -76,29 +76,29 @@ struct NodeState {
     lie_until: u64,
     slow_ms: u64,
     slow_until: u64,
-    frozen_until: u64,
+    stalled_until: u64,
     branch_until: u64,
     keeps_until: u64,
     foreign_until: u64,
     lacks_until: u64,
     limits_until: u64,
-    /// Until when it knows no price of HBD.
+    /// Until when it lacks the price of HBD.
     priceless_until: u64,
-    /// What it took and has told no other node.
+    /// Transactions that it accepted and has not relayed.
     kept: Vec<Transaction>,
 }
 
-/// What the newest block brought.
+/// The effects of the newest block.
 pub(crate) struct Produced {
     pub(crate) included: Vec<TxId>,
     pub(crate) finalized: Vec<Block>,
-    /// What the finalized blocks paid by themselves.
+    /// The virtual transfers of blocks that became irreversible.
     pub(crate) recurrent: Vec<Transfer>,
     pub(crate) number: u32,
     pub(crate) forked: Option<u32>,
 }
 
-/// How a call to a node goes.
+/// The outcome of a call to a node.
 struct CallOutcome {
     before_ms: u64,
     after_ms: u64,
@@ -115,11 +115,11 @@ impl Hive {
         let mut chain = Chain::new(&genesis);
         for (name, units) in accounts {
             let name = AccountName::parse(name).expect("a name of ours");
-            // Merchants sign challenges, and so have keys in any case.
+            // Merchants sign challenges, so they always have keys.
             let (authorities, memo_key) = if setup.signatures || has_keys(name.as_str()) {
                 genesis.authorities(name.as_str())
             } else {
-                // A threshold of nothing: whoever asks may, so that signing costs no time.
+                // A threshold of 0: no signature is needed, so that signing costs no time.
                 let open = Authority::default;
                 (AccountAuthorities { owner: open(), active: open(), posting: open() }, PublicKey([0; 33]))
             };
@@ -236,7 +236,7 @@ impl Hive {
         TransferOp { from: from.to_owned(), to: to.to_owned(), amount, memo: memo.to_owned() }
     }
 
-    /// Decides what goes wrong at this block, and makes it unless its witness misses it.
+    /// Draws the faults of this block, and produces it unless its witness misses it.
     pub(crate) fn produce(&mut self, now_ms: u64, now: Timestamp) -> Produced {
         self.chain.hold_irreversibility(now_ms < self.finality_held_until);
         self.chain.hold_transactions(now_ms < self.transactions_held_until);
@@ -244,8 +244,8 @@ impl Hive {
             if now_ms >= node.lag_until {
                 node.view.lag_blocks = 0;
             }
-            if now_ms >= node.frozen_until {
-                node.view.frozen_at = None;
+            if now_ms >= node.stalled_until {
+                node.view.stalled_at = None;
             }
             if now_ms >= node.lie_until {
                 node.view.lie = None;
@@ -260,7 +260,7 @@ impl Hive {
         }
         self.move_price(now_ms);
         if now_ms < self.blocks_held_until {
-            // Finality that was let go catches up without a new block.
+            // Finality that is no longer held catches up without a new block.
             let ((finalized, recurrent), number) = (self.take_finalized(), self.chain.head().number());
             return Produced { included: Vec::new(), finalized, recurrent, number, forked: None };
         }
@@ -305,12 +305,12 @@ impl Hive {
         self.chain.price()
     }
 
-    /// Lets nodes tell the others what they have kept to themselves.
+    /// Lets nodes relay the transactions that they have withheld.
     fn release(&mut self, now_ms: u64) {
         for node in &mut self.nodes {
             if now_ms >= node.keeps_until {
                 for transaction in node.kept.drain(..) {
-                    // It may have come another way meanwhile, or be too late.
+                    // Another node may have relayed it meanwhile, or it may have expired.
                     let _ = self.chain.broadcast(transaction);
                 }
             }
@@ -325,7 +325,7 @@ impl Hive {
         (reported.0, reported.1.concat())
     }
 
-    /// Returns until when a majority of the nodes knows no price of HBD, if it does not now.
+    /// Returns until when a majority of the nodes lacks the price of HBD, if it lacks it now.
     pub(crate) fn priceless_until(&self, now_ms: u64) -> Option<u64> {
         let mut until: Vec<u64> =
             self.nodes.iter().map(|node| node.priceless_until).filter(|at| *at > now_ms).collect();
@@ -387,10 +387,10 @@ impl Hive {
             let delay_ms = random.between(500, 4_000);
             faults.push((NodeFault::Slow { delay_ms }, minutes(random, 2)));
         }
-        if random.chance(rate(Fault::NodeFreeze)) {
-            faults.push((NodeFault::Frozen, minutes(random, 2)));
+        if random.chance(rate(Fault::NodeStall)) {
+            faults.push((NodeFault::Stalled, minutes(random, 2)));
         }
-        // A minority may lie, each in its own way; what shows without the others' word, any node.
+        // A minority may return wrong data, each of its own kind; any node may return data that is evidently wrong.
         if random.chance(rate(Fault::NodeLie)) {
             let (lie, _) = *random.pick(&LieKind::ALL);
             let is_outvoted = count >= 3 && lying(node) < (count - 1) / 2;
@@ -441,7 +441,7 @@ impl Hive {
             NodeFault::Down => (node.down_until, node.hangs) = (until, random.chance(300_000)),
             NodeFault::Lag { blocks } => (node.view.lag_blocks, node.lag_until) = (*blocks, until),
             NodeFault::Slow { delay_ms } => (node.slow_ms, node.slow_until) = (*delay_ms, until),
-            NodeFault::Frozen => (node.view.frozen_at, node.frozen_until) = (Some(head), until),
+            NodeFault::Stalled => (node.view.stalled_at, node.stalled_until) = (Some(head), until),
             NodeFault::OwnFork { depth } => {
                 (node.view.branch_from, node.branch_until) = (Some(head.saturating_sub(*depth)), until);
             }
@@ -468,7 +468,7 @@ impl Hive {
         true
     }
 
-    /// Ends everything that is wrong.
+    /// Ends all faults.
     pub(crate) fn heal(&mut self) {
         for node in &mut self.nodes {
             node.keeps_until = 0;
@@ -537,7 +537,7 @@ impl Hive {
         } else {
             None
         };
-        // Reading twice is harmless and needs no extra fault; doing something and hearing nothing is what hurts.
+        // Only a lost response to a write matters; a read is repeated without harm.
         let loses_reply = error.is_none() && acts && random.chance(rate(Fault::RpcLostReply));
         let wait_ms = if error == Some(NodeError::Timeout) { RPC_TIMEOUT_MS } else { before_ms };
         CallOutcome { before_ms: wait_ms, after_ms, error, loses_reply }
@@ -559,7 +559,7 @@ fn roll_node_faults(
     roll(random).into_iter().map(move |(fault, for_ms)| FaultInjection::Node { node, fault, for_ms }).collect()
 }
 
-/// Returns the lie that a node tells from now on; one that invents a transfer needs a payee.
+/// Returns the wrong data that a node returns from now on; an invented transfer needs a payee.
 fn lie_of(lie: LieKind, head: u32, payee: Option<(AccountName, String)>) -> Lie {
     match lie {
         LieKind::Omits => Lie::OmitTransfers,

@@ -1,4 +1,4 @@
-//! What is looked up much and listed seldom: by hash, listed in the order it came, the same in every run.
+//! A hash index whose iteration order is the insertion order, the same in every run.
 
 use foldhash::fast::FixedState;
 

@@ -1,4 +1,4 @@
-//! Mutants: how many seeds it takes to notice each. Release builds have none.
+//! Mutants: how many seeds it takes to kill each. Release builds have none.
 
 use std::fmt;
 use std::sync::{
@@ -12,10 +12,10 @@ use crate::{
     simulation::runner,
 };
 
-/// What noticed a mutant.
+/// What killed a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Killer {
-    /// So many seeds, one after the other.
+    /// This number of seeds, in sequence.
     Seeds(u64),
     /// No seed, but this scenario.
     Scenario(String),
@@ -36,9 +36,9 @@ impl fmt::Display for Killer {
 pub struct Hunted {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
-    pub says: &'static str,
-    /// What noticed it and which invariant broke; none if nothing did.
+    /// Its description.
+    pub description: &'static str,
+    /// What killed it and which invariant broke; none if it survived.
     pub killed: Option<(Killer, &'static str)>,
 }
 
@@ -46,25 +46,25 @@ impl fmt::Display for Hunted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.killed {
             Some((killer, invariant)) => write!(f, "killed   {:<32} by {killer}: {invariant}", self.name),
-            None => write!(f, "SURVIVES {:<32} {}", self.name, self.says),
+            None => write!(f, "SURVIVES {:<32} {}", self.name, self.description),
         }
     }
 }
 
-/// How the hunt is done.
+/// The parameters of the hunt.
 #[derive(Debug, Clone, Copy)]
 pub struct Hunt<'a> {
-    /// Seeds each mutant may take.
+    /// Maximum seeds for each mutant.
     pub seeds: u64,
     /// Sessions of each run.
     pub payments: u32,
     /// Threads.
     pub jobs: usize,
-    /// Scenarios to try where no seed notices it: some mutants take a coincidence that is rarely drawn.
+    /// Scenarios to try where no seed kills it: some mutants need a coincidence that is rarely drawn.
     pub scenarios: &'a [Script],
 }
 
-/// Returns the mutants that can be noticed here and what each does; none in a release build. Those of the facade need one
+/// Returns the mutants that can be killed here, with descriptions; none in a release build. Those of the facade need one
 /// that is installed.
 #[must_use]
 pub fn planted() -> Option<Vec<(&'static str, &'static str)>> {
@@ -73,27 +73,27 @@ pub fn planted() -> Option<Vec<(&'static str, &'static str)>> {
     Some(engine::mutants::compiled_in()?.iter().copied().filter(|(name, _)| is_noticed(name)).collect())
 }
 
-/// Switches a mutant on in this thread: every simulation that runs in it has it.
+/// Activates a mutant in this thread, for every simulation that runs in it.
 pub fn plant(name: &str) {
     engine::mutants::activate(Some(name));
 }
 
-/// Switches the mutants on one after the other, runs seeds until an invariant breaks, and reports each. `stop` ends it
-/// after the mutants under way. Returns the outcome of each, in the order given.
+/// Activates the mutants in sequence, runs seeds until an invariant breaks, and reports each. `stop` ends it
+/// after the mutants in progress. Returns the outcome of each, in the order given.
 pub fn hunt_all(
     bugs: &[(&'static str, &'static str)],
     hunt: Hunt<'_>,
     stop: &AtomicBool,
-    tell: impl Fn(&Hunted) + Sync,
+    report: impl Fn(&Hunted) + Sync,
 ) -> Vec<Hunted> {
     let next = AtomicUsize::new(0);
     let hunted = Mutex::new(Vec::new());
     let work = || {
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((name, says)) = bugs.get(number) else { return };
-            let one = Hunted { name, says, killed: hunt_one(name, hunt) };
-            tell(&one);
+            let Some((name, description)) = bugs.get(number) else { return };
+            let one = Hunted { name, description, killed: hunt_one(name, hunt) };
+            report(&one);
             hunted.lock().unwrap_or_else(PoisonError::into_inner).push((number, one));
         }
     };
@@ -110,7 +110,7 @@ pub fn hunt_all(
     hunted.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Mutants that only several engines over one store can show.
+/// Mutants that only several engines over one store can reveal.
 const OF_SEVERAL_ENGINES: &[&str] = &[
     "accounts-of-others-unseen",
     "changes-elsewhere-unseen",
@@ -132,7 +132,7 @@ const OF_SEVERAL_ENGINES: &[&str] = &[
 /// Seeds that are tried before the scenarios.
 const SEEDS_BEFORE_SCENARIOS: u64 = 20;
 
-/// A mutant is on in this thread only, and a simulation runs in the thread that starts it.
+/// A mutant is active in this thread only, and a simulation runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::activate(Some(name));
     let mix = match name {
@@ -148,7 +148,7 @@ fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
         let violation = runner::run(script, false).violation;
         violation.map(|violation| (Killer::Scenario(script.name.clone()), violation.invariant))
     };
-    // What the first seeds do not notice most likely has a scenario of its own, which takes a moment.
+    // A mutant that survives the first seeds most likely has its own scenario, which runs quickly.
     let first = hunt.seeds.min(SEEDS_BEFORE_SCENARIOS);
     let broken = (1..=first).find_map(by_seed);
     let broken = broken.or_else(|| hunt.scenarios.iter().find_map(by_scenario));
@@ -157,14 +157,14 @@ fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     broken
 }
 
-/// Returns the seeds it took in the middle of all; none if half of them took more than there were.
+/// Returns the median of the seeds; none if at least half of the mutants survived them.
 #[must_use]
 pub fn median(hunted: &[Hunted]) -> Option<u64> {
     let taken = hunted.iter().map(|one| match one.killed {
         Some((Killer::Seeds(seeds), _)) => Some(seeds),
         _ => None,
     });
-    // What no seed noticed took more than any number.
+    // A survivor counts as more than any number.
     let mut taken: Vec<u64> = taken.map(|seeds| seeds.unwrap_or(u64::MAX)).collect();
     taken.sort_unstable();
     taken.get(taken.len() / 2).copied().filter(|seeds| *seeds < u64::MAX)

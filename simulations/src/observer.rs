@@ -1,7 +1,8 @@
-//! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
-//! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
+//! What an observer knows: what is durable, what is irreversible on the chain, what was acknowledged. It sees every
+//! commit, every webhook, every broadcast and every response at the moment they happen, and checks the invariants then.
 
 mod audit;
+mod check;
 mod claims;
 mod deliveries;
 mod durable;
@@ -12,6 +13,7 @@ mod observations;
 mod payments;
 mod proofs;
 mod readings;
+mod received;
 mod watched;
 
 use std::{
@@ -38,27 +40,28 @@ use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
 
 use crate::{
     index::{Index, IndexSet},
-    invariants::{self, Check, INVARIANTS},
     model::StoreModel,
 };
 
 pub(crate) use self::readings::Readings;
 pub use self::{
+    check::{Check, FinalVerdict, Invariant, Verdict},
     claims::Broadcasts,
     durable::Durable,
-    engines::{EngineDuties, EngineSetup, Frozen},
+    engines::{EngineDuties, EngineSetup, Paused},
     latency::Latency,
     observations::*,
     proofs::Proofs,
+    received::read_webhook,
     watched::Watched,
 };
 
-/// An invariant that does not hold.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Which.
     pub invariant: &'static str,
-    /// What was seen.
+    /// The observation.
     pub text: String,
     /// The session it is about, by its number in the script.
     pub session: Option<u32>,
@@ -69,23 +72,25 @@ pub struct Violation {
 /// What the observer knows.
 #[derive(Default)]
 pub struct Observer {
-    /// Payments as they are durable.
+    /// The invariants that it checks.
+    invariants: &'static [Invariant],
+    /// Durable payments.
     pub payments: Index<PaymentId, Known>,
     /// Their transfers.
     pub rows: BTreeMap<PaymentId, Rows>,
-    /// Merchants as they are durable.
+    /// Durable merchants.
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had.
     pub accounts: Watched,
     /// Proofs of accounts.
     pub proofs: Proofs,
-    /// When things happened that somebody waits for.
+    /// When awaited things happened.
     pub latency: Latency,
-    /// What the checks of the books said, by the time the day ends.
-    pub books: BTreeMap<Timestamp, Day>,
+    /// The stored reconciliations, by the time the day ends.
+    pub reconciled: BTreeMap<Timestamp, Day>,
     /// Announced events.
     pub events: Index<EventId, EventRecord>,
-    /// How far each merchant's list of events goes.
+    /// The length of each merchant's list of events.
     pub event_seqs: BTreeMap<MerchantId, u64>,
     /// Deliveries.
     pub deliveries: Index<DeliveryId, DeliveryState>,
@@ -95,19 +100,19 @@ pub struct Observer {
     pub nonces: Index<(AccountName, String), TxId>,
     /// The scanner's cursor.
     pub cursor: Option<Cursor>,
-    /// The first cursor: what is before it does not concern the engine.
+    /// The first cursor: earlier blocks do not concern the engine.
     pub first_cursor: Option<Cursor>,
-    /// Transfers that pay no session.
+    /// Unmatched transfers.
     pub unmatched: BTreeMap<(TxId, u32), Unmatched>,
     /// Which session each final transfer is credited to.
     pub credited: Index<(TxId, u32), PaymentId>,
     /// The transfers of irreversible blocks.
     pub final_transfers: Index<(TxId, u32), Transfer>,
-    /// The transactions they are of.
+    /// Their transactions.
     pub final_tx_ids: IndexSet<TxId>,
     /// The transfers by block.
     pub final_by_block: BTreeMap<u32, Vec<(TxId, u32)>>,
-    /// The same by the session their memo names.
+    /// The same by the session that their memo names.
     pub final_by_session: Index<PaymentId, Vec<(TxId, u32)>>,
     /// The time of the newest irreversible block, and its number.
     pub final_time: Timestamp,
@@ -117,37 +122,37 @@ pub struct Observer {
     pub intents: Index<TxId, Option<PaymentId>>,
     /// Which session the memo of a fee names in a transaction whose other memo names none.
     pub fee_intents: BTreeMap<(TxId, u32), PaymentId>,
-    /// Which session a merchant's word put a single transfer to.
+    /// The sessions that single transfers were assigned to.
     pub assignments: BTreeMap<(TxId, u32), PaymentId>,
-    /// Those of them that a person put there.
+    /// Those that were assigned by hand.
     pub assignments_by_hand: BTreeSet<(TxId, u32)>,
-    /// Transactions that ever were in a block, irreversible or not.
+    /// Transactions that have ever been in a block, irreversible or not.
     pub ever_included: IndexSet<TxId>,
     /// The blocks they were in.
     pub included_in: BTreeSet<(TxId, u32)>,
     /// Whether every node always has the same blocks.
     pub has_one_chain: bool,
-    /// Payments of agents that were shown, and what came of it.
+    /// Payments that agents presented, and their outcomes.
     pub shown: BTreeMap<TxId, Presentations>,
-    /// Who was told that a payment for a resource is a success.
+    /// Which callers got the success of a payment for a resource.
     pub sold: BTreeMap<TxId, Sold>,
-    /// Transactions a node ever took.
+    /// Transactions that a node has accepted.
     pub ever_accepted: IndexSet<TxId>,
-    /// Transactions their payers broadcast themselves.
+    /// Transactions that their payers broadcast themselves.
     pub own_broadcasts: IndexSet<TxId>,
-    /// Transactions whose payer was told that they were refused for good.
+    /// Transactions whose payer got a final refusal.
     pub refused: IndexSet<TxId>,
-    /// Nodes that refused a transaction for being behind, or lied about it.
+    /// Nodes that refused a transaction because they were behind, or returned wrong data about it.
     pub wrong_refusals: BTreeMap<TxId, BTreeSet<usize>>,
     /// What the engine sent to nodes, and what it received from them.
     pub broadcasts: Broadcasts,
-    /// Nodes that refused a transaction when the engine last handed it to them.
+    /// Nodes that refused a transaction at its last broadcast.
     pub refusals: BTreeMap<TxId, BTreeSet<usize>>,
     /// How many nodes there are.
     pub nodes: usize,
-    /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
+    /// Transactions whose claim was released without a transfer: the engine regards them as refused or expired for good.
     pub released_claims: IndexSet<TxId>,
-    /// Transactions whose open claim a restored store does not know: they may come, whatever is said about them since.
+    /// Transactions whose open claim a restored store does not know: they may still settle, whatever was reported since.
     pub forgotten: IndexSet<TxId>,
     /// The transfers of a session that its merchant accepted as they came.
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
@@ -155,73 +160,73 @@ pub struct Observer {
     pub finalized_ms: BTreeMap<u32, u64>,
     /// When merchants last set or enabled their endpoints, virtual milliseconds.
     pub endpoint_set_ms: BTreeMap<MerchantId, u64>,
-    /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
+    /// Maximum time from the irreversibility of a wallet's payment to its completion without faults, milliseconds.
     pub prompt_ms: Option<u64>,
     /// Whether no fault is injected and no node is late.
     pub is_calm: bool,
     /// The time between two blocks.
     pub block_interval: Duration,
-    /// Sessions that another engine opened, by what it knew of prices.
+    /// Sessions that another engine created, with its prices.
     pub other_engine: BTreeSet<PaymentId>,
     /// What the market has paid for HBD, in millionths of a dollar, and until when, virtual milliseconds.
     pub hbd_prices: BTreeMap<u64, u64>,
     /// What it pays now.
     pub hbd_now: u64,
-    /// Until when a majority of the nodes last knew no price of HBD, virtual milliseconds.
+    /// Until when a majority of the nodes last lacked the price of HBD, virtual milliseconds.
     pub priceless_until_ms: u64,
-    /// The price of HBD that is durable, and the one before, in millionths of a dollar.
+    /// The durable price of HBD, and the one before, in millionths of a dollar.
     pub(crate) hbd_read: Readings<u64>,
-    /// The prices that are durable.
+    /// The durable prices.
     pub(crate) rate: Option<Rate>,
     /// The witnesses' prices of HIVE, and until when each was in force, virtual milliseconds; the last one is.
     pub(crate) hive_prices: Vec<(HivePrice, u64)>,
-    /// The price of HIVE that is durable, and the one before.
+    /// The durable price of HIVE, and the one before.
     pub(crate) hive_read: Readings<HivePrice>,
-    /// Payments for other servers whose payer was told of success.
+    /// Payments for other servers whose payer got a success.
     pub reported: IndexSet<TxId>,
     /// The account that collects fees.
     pub fee_account: Option<AccountName>,
     /// Batches whose outcome is unknown.
     pub unknown_commits: Vec<Batch>,
-    /// What each receiver said to the attempt under way.
+    /// The response of each receiver to the attempt in flight.
     pub receiver_responses: BTreeMap<(DeliveryId, u32), Outcome>,
-    /// What the attempts say of merchants' endpoints, since each was set or enabled.
+    /// The expected health of merchants' endpoints by their attempts, since each was set or enabled.
     pub endpoints: BTreeMap<MerchantId, EndpointSeen>,
-    /// Events heard by receivers, by payment.
+    /// Events that receivers got, by payment.
     pub received: Index<PaymentId, BTreeSet<EventId>>,
-    /// Posts under way.
+    /// Requests in flight.
     pub posts_in_flight: BTreeMap<DeliveryId, PaymentId>,
     /// When merchants last changed their subscriptions, virtual milliseconds.
     subscribed_ms: BTreeMap<MerchantId, u64>,
-    /// When requests of each merchant's endpoint began lately, virtual milliseconds: within ten seconds, of one process.
+    /// When the recent requests to each merchant's endpoint began, virtual milliseconds: those of ten seconds, of one process.
     pub(crate) posts_ms: BTreeMap<MerchantId, Vec<u64>>,
-    /// How many batches are durable.
+    /// The number of durable batches.
     pub(crate) commits: u64,
     /// When events became durable, virtual milliseconds.
     pub(crate) events_ms: BTreeMap<EventId, u64>,
-    /// The expected content of the store beside payments.
+    /// The expected content of the store apart from payments.
     pub(crate) model: StoreModel,
     /// The fee tiers of the settings, where merchants are billed.
     pub(crate) flat_tiers: Option<Schedule>,
-    /// Payments of which a merchant asked to delete the metadata or the note.
+    /// Payments whose merchant requested the deletion of metadata or note.
     pub(crate) deletions: BTreeSet<PaymentId>,
     /// How long the metadata of ended payments is kept.
     pub(crate) metadata_retention: Option<Duration>,
-    /// How long the change of a proven account waits at least.
+    /// The minimum delay of the change of a proven account.
     pub(crate) account_change_wait: Duration,
     /// How long events are kept.
     pub(crate) event_retention: Duration,
-    /// From which value on a claim completes only on an irreversible block, US cents, and what suffices below.
+    /// The value from which a claim completes only on an irreversible block, US cents, and the finality below it.
     pub(crate) claim_finality: Option<(u64, ClaimFinality)>,
     /// How long the notes of decisions are kept.
     pub(crate) note_retention: Option<Duration>,
     /// Payments changed since the last boot.
     pub dirty: BTreeSet<PaymentId>,
-    /// Sessions by the idempotency key they were opened under.
+    /// Sessions by their idempotency key.
     pub remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
-    /// Sessions that callers were told of, by the number they gave their request.
+    /// Sessions that callers got in a response, by the number of their request.
     pub opened: BTreeMap<u32, PaymentId>,
-    /// Whether a row was ever damaged.
+    /// Whether any row has been damaged.
     pub was_damaged: bool,
     /// When a backup was last restored, virtual milliseconds; 0 if none was.
     pub(crate) restored_ms: u64,
@@ -231,13 +236,13 @@ pub struct Observer {
     pub(crate) engine_setup: EngineSetup,
     /// Their duties.
     pub(crate) duties: EngineDuties,
-    /// Payments that a damaged row names.
+    /// Payments that a damaged row concerns.
     pub damaged_payments: BTreeSet<PaymentId>,
-    /// Merchants that a damaged row names.
+    /// Merchants that a damaged row concerns.
     pub damaged_merchants: BTreeSet<MerchantId>,
-    /// How often each invariant was asked and held.
+    /// How often each invariant was checked and held.
     pub passes: Vec<u64>,
-    /// When it is now, virtual milliseconds.
+    /// The current time, virtual milliseconds.
     pub now_ms: u64,
     /// When the wall clock jumped last, virtual milliseconds.
     jumped_ms: Option<u64>,
@@ -246,14 +251,15 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Returns an observer that has seen nothing.
+    /// Returns an observer without observations.
     #[must_use]
-    pub fn new(fee_account: Option<AccountName>, has_several_engines: bool) -> Self {
+    pub fn new(invariants: &'static [Invariant], fee_account: Option<AccountName>, has_several_engines: bool) -> Self {
         let at_peg = 1_000_000;
         Self {
+            invariants,
             fee_account,
             has_several_engines,
-            passes: vec![0; INVARIANTS.len()],
+            passes: vec![0; invariants.len()],
             hbd_now: at_peg,
             priceless_until_ms: 0,
             hbd_read: Readings::of(at_peg),
@@ -271,21 +277,21 @@ impl Observer {
         std::mem::take(&mut self.marks)
     }
 
-    /// Records that an invariant does not hold. Only the first is kept: what follows may follow from it.
+    /// Records a broken invariant. Only the first is kept: later ones may be consequences.
     pub fn violate(&mut self, invariant: &'static str, text: String, payment: Option<PaymentId>) {
         let session = payment.and_then(|id| self.payments.get(&id)).and_then(|known| known.session);
         let at_ms = self.now_ms;
         self.violation.get_or_insert(Violation { invariant, text, session, at_ms });
     }
 
-    /// Records that a rare place was reached.
+    /// Records that a rare state was reached.
     pub(crate) fn mark(&mut self, name: &'static str) {
         self.marks.push(name);
     }
 
-    /// Asks every invariant of a kind.
-    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<invariants::Verdict>) {
-        for (at, invariant) in INVARIANTS.iter().enumerate() {
+    /// Checks every invariant of a kind.
+    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<Verdict>) {
+        for (at, invariant) in self.invariants.iter().enumerate() {
             match ask(self, &invariant.check) {
                 None => {}
                 Some(Ok(())) => self.passes[at] += 1,
@@ -297,13 +303,13 @@ impl Observer {
         }
     }
 
-    /// Records that a node refuses what the chain takes.
+    /// Records that a node refuses what the chain accepts.
     pub fn refused_wrongly(&mut self, tx_id: TxId, node: usize) {
         self.wrong_refusals.entry(tx_id).or_default().insert(node);
     }
 
-    /// Returns whether as many nodes as decide refused a transaction, or were wrong about it. Another one may have taken it
-    /// unheard, and tell the others when the reason is gone: nothing can be known then.
+    /// Returns whether a majority of nodes refused a transaction, or were wrong about it. Another node may have accepted it
+    /// without a response that arrived, and relay it later: then its outcome is not known.
     #[must_use]
     pub fn is_misled(&self, tx_id: TxId) -> bool {
         let decide =
@@ -428,12 +434,12 @@ impl Observer {
         let Resource::Payment(made) = remembered.resource else { return };
         let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
         if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {
-            let text = format!("{earlier} and {made} were opened under one key");
+            let text = format!("{earlier} and {made} were created with one key");
             self.violate("one-key-one-session", text, Some(earlier));
         }
     }
 
-    /// Records that an account is watched no more, if nobody has it.
+    /// Records that an account is no longer watched, if no merchant has it.
     fn unwatched(&mut self, account: &AccountName) {
         if self.merchants.values().any(|merchant| merchant.hive_account == *account) {
             return;
@@ -441,9 +447,9 @@ impl Observer {
         let scanned = self.scanned();
         if self.accounts.ends(*account, self.now_ms, scanned) {
             self.passes("left-accounts-are-watched");
-            self.marks.push("an account is watched no more");
+            self.marks.push("an account is no longer watched");
         } else {
-            let text = format!("@{account} is watched no more, and it was left less than a month ago");
+            let text = format!("@{account} is no longer watched, and its merchant left it less than a month ago");
             self.violate("left-accounts-are-watched", text, None);
         }
     }
@@ -464,18 +470,18 @@ impl Observer {
         self.marks.push("a transfer matches no session");
     }
 
-    /// Returns when an API key ends: none where it is none of the merchant's, inside none where it never ends.
+    /// Returns when an API key expires: none if it is not the merchant's, inner none if it never expires.
     pub(crate) fn key_state(&self, merchant: MerchantId, key: KeyId) -> Option<Option<Timestamp>> {
         let merchant = self.merchants.get(&merchant)?;
         merchant.keys.iter().find(|known| known.id == key).map(|known| known.expires_at)
     }
 
-    /// From now on a merchant's word stands for the memo's: the transfer is meant for the session, and counts if that
+    /// Records the assignment of a transfer: it counts for the session instead of the one of its memo, if the session
     /// still waits.
     fn assigned(&mut self, account: &AccountName, place: ChainPosition, payment: PaymentId, by: &str) {
         let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.position == place;
         let Some(kept) = self.unmatched.values_mut().find(is_it) else {
-            self.violate("no-transfer-is-lost", "what was never kept is assigned".to_owned(), Some(payment));
+            self.violate("no-transfer-is-lost", "an unknown transfer is assigned".to_owned(), Some(payment));
             return;
         };
         let key = (kept.transfer.tx_id, place.op_in_tx);
@@ -501,22 +507,18 @@ impl Observer {
 
     fn books_written(&mut self, day: &Day) {
         self.ask(None, |observer, check| match check {
-            Check::Books(check) => Some(check(&BooksWrite { day, observer })),
+            Check::Reconciliation(check) => Some(check(&ReconciliationWrite { day, observer })),
             _ => None,
         });
-        self.marks.push(if day.unchecked == 0 {
-            "a day's books are checked"
-        } else {
-            "a day's books cannot be checked"
-        });
-        self.books.insert(day.to, day.clone());
+        self.marks.push(if day.unchecked == 0 { "a day is reconciled" } else { "a day cannot be reconciled" });
+        self.reconciled.insert(day.to, day.clone());
     }
 
     /// Records that a commit that moves the cursor conflicts with another one.
     pub fn cursor_refused(&mut self) {
         // A damaged row is no longer as the scanner wrote it. Of several engines another one may have taken over.
         if !self.was_damaged && !self.has_several_engines {
-            let text = "a commit that moves the cursor is refused, and nobody else moves it".to_owned();
+            let text = "a commit that moves the cursor is refused without a concurrent one".to_owned();
             self.violate("one-scanner-moves-the-cursor", text, None);
         }
     }

@@ -1,4 +1,4 @@
-//! What may go wrong and how often, how the engine is set up, and how a seed decides both (swarm testing: leaving fault
+//! The classes and rates of faults, the setup of the engine, and how a seed draws both (swarm testing: leaving fault
 //! classes out at random finds more than having them all on).
 
 mod policies;
@@ -18,28 +18,28 @@ pub use self::policies::Policies;
 use crate::{random::Random, script::ChangeableSettings};
 
 macro_rules! faults {
-    ($($name:ident = $word:literal, $default:literal, $says:literal;)*) => {
+    ($($name:ident = $word:literal, $default:literal, $description:literal;)*) => {
         /// A class of faults, each a switch of its own.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Fault { $(#[doc = $says] $name,)* }
+        pub enum Fault { $(#[doc = $description] $name,)* }
 
         impl Fault {
             /// Every class, in a fixed order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Returns its word in scenario files.
+            /// Returns its name in scenario files.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// Returns what it does, in words.
+            /// Returns its description.
             #[must_use]
-            pub const fn says(self) -> &'static str {
-                match self { $(Self::$name => $says,)* }
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$name => $description,)* }
             }
 
-            /// Returns its rate where everything is on, in parts per million.
+            /// Returns its rate where all faults are on, in parts per million.
             #[must_use]
             pub const fn default_ppm(self) -> u32 {
                 match self { $(Self::$name => $default,)* }
@@ -55,7 +55,7 @@ faults! {
     NodeDown = "node.down", 2_000, "per block: a node is unreachable for up to two minutes";
     NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
     NodeSlow = "node.slow", 2_000, "per block: the latency of a node rises by up to four seconds for up to two minutes";
-    NodeFreeze = "node.freeze", 2_000, "per block: the head of a node does not advance for up to two minutes";
+    NodeStall = "node.stall", 2_000, "per block: the head of a node does not advance for up to two minutes";
     NodeLie = "node.lie", 4_000, "per block: one of three nodes, or any node whose data is evidently wrong, returns wrong data for up to two minutes";
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
@@ -81,7 +81,7 @@ faults! {
     ReplyLost = "client.reply_lost", 10_000, "the response to a call of a merchant or an agent is lost";
     ClockJump = "clock.jump", 400, "per block: the system clock jumps by up to six hours, in either direction, and later back";
     HbdOffPeg = "market.hbd_off_peg", 400, "per block: the market price of HBD is between half a dollar and two dollars, for up to an hour";
-    ProcessFreeze = "process.freeze", 800, "per block: the process is paused for up to two minutes, as by SIGSTOP";
+    ProcessPause = "process.pause", 800, "per block: the process is paused for up to two minutes, as by SIGSTOP";
     DiskSlow = "disk.slow", 600, "per block: commits take up to 20 seconds, for up to a minute";
     OtherSettings = "process.other_settings", 300, "per block: the process is restarted with other settings";
     NodeBranch = "node.branch", 2_000, "per block: a node has its own fork of the reversible blocks, as long as the others', for up to two minutes";
@@ -102,7 +102,7 @@ faults! {
 }
 
 impl Fault {
-    /// What strikes one node and leaves the others alone.
+    /// Faults of a single node.
     pub const OF_NODES: [Self; 14] = [
         Self::RpcError,
         Self::RpcTimeout,
@@ -110,7 +110,7 @@ impl Fault {
         Self::NodeDown,
         Self::NodeLag,
         Self::NodeSlow,
-        Self::NodeFreeze,
+        Self::NodeStall,
         Self::NodeLie,
         Self::NodeBranch,
         Self::NodeKeeps,
@@ -122,10 +122,10 @@ impl Fault {
 }
 
 impl Fault {
-    /// What several engines over one store suffer, and a single one with a store of its own does not.
+    /// Faults of several engines over one store only.
     pub const OF_SHARED_STORES: [Self; 4] = [Self::StoreCut, Self::NodeCut, Self::StoreFailover, Self::CommitBroken];
 
-    /// What a process suffers whose store is on a disk of its own.
+    /// Faults of a process with its own disk only.
     pub const OF_DISKS: [Self; 9] = [
         Self::DiskRead,
         Self::DiskWrite,
@@ -151,7 +151,7 @@ impl Default for Faults {
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.on().map(|(fault, ppm)| (fault.word(), ppm))).finish()
+        f.debug_map().entries(self.on().map(|(fault, ppm)| (fault.as_str(), ppm))).finish()
     }
 }
 
@@ -166,11 +166,11 @@ impl Faults {
         faults
     }
 
-    /// Draws which faults there are, and how often.
+    /// Draws the faults and their rates.
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         let mut faults = Self::default();
-        // Some runs are nearly calm: bugs that need two things to go wrong hide behind a third.
+        // Some runs have few faults: a third fault can hide a bug that needs two.
         let share = *random.pick(&[200_000, 500_000, 500_000, 800_000]);
         for fault in Fault::ALL {
             if random.chance(share) {
@@ -181,7 +181,7 @@ impl Faults {
         faults
     }
 
-    /// Draws what goes wrong with a minority of nodes, often and in any combination, and nothing else.
+    /// Draws frequent faults of a minority of nodes, in any combination, and no others.
     #[must_use]
     pub fn of_nodes(random: &mut Random) -> Self {
         let mut faults = Self::default();
@@ -193,7 +193,7 @@ impl Faults {
         faults
     }
 
-    /// Returns what damages rows, often, and nothing else.
+    /// Returns frequent damage of rows, and no other faults.
     #[must_use]
     pub fn of_rows() -> Self {
         let mut faults = Self::default();
@@ -201,40 +201,40 @@ impl Faults {
         faults
     }
 
-    /// Leaves out what only a store that engines share can suffer.
+    /// Removes the faults of shared stores.
     pub fn leave_out_shared_store(&mut self) {
         Fault::OF_SHARED_STORES.iter().for_each(|fault| self.set(*fault, 0));
     }
 
-    /// Leaves out what only a process with a disk of its own can suffer.
+    /// Removes the faults of a process with its own disk.
     pub fn leave_out_disk(&mut self) {
         Fault::OF_DISKS.iter().for_each(|fault| self.set(*fault, 0));
     }
 
-    /// Returns whether nothing goes wrong but with nodes and with single rows.
+    /// Returns whether only nodes and single rows have faults.
     #[must_use]
     pub fn are_of_nodes(&self) -> bool {
         self.on().all(|(fault, _)| Fault::OF_NODES.contains(&fault) || fault == Fault::RowDamaged)
     }
 
-    /// Returns whether nothing goes wrong with nodes.
+    /// Returns whether nodes have no faults.
     #[must_use]
     pub fn spare_nodes(&self) -> bool {
         self.on().all(|(fault, _)| !Fault::OF_NODES.contains(&fault))
     }
 
-    /// Returns how often it happens.
+    /// Returns its rate.
     #[must_use]
     pub const fn ppm(&self, fault: Fault) -> u32 {
         self.0[fault as usize]
     }
 
-    /// Sets how often it happens.
+    /// Sets its rate.
     pub const fn set(&mut self, fault: Fault, ppm: u32) {
         self.0[fault as usize] = ppm;
     }
 
-    /// Returns those that happen at all.
+    /// Returns the faults with a rate above 0.
     pub fn on(&self) -> impl Iterator<Item = (Fault, u32)> + '_ {
         Fault::ALL.iter().map(|fault| (*fault, self.ppm(*fault))).filter(|(_, ppm)| *ppm > 0)
     }
@@ -244,20 +244,20 @@ impl Faults {
 /// see the end of a day and of a month.
 pub const EPOCH_SECONDS: u64 = 1_801_436_400;
 
-/// Returns when a time is, virtual milliseconds.
+/// Converts a time to virtual milliseconds.
 #[must_use]
 pub const fn since_epoch(time: Timestamp) -> u64 {
     time.millis().saturating_sub(EPOCH_SECONDS * 1_000)
 }
 
-/// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
+/// The simulated environment, and the settings of the engine in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
     /// Engines, 1 to 5. A single one has a store of its own; several share one.
     pub engines: usize,
-    /// Longest round trip to the store that several engines share, milliseconds.
+    /// Maximum round trip to the store that several engines share, milliseconds.
     pub store_ms: u64,
-    /// How long several engines hold a duty without renewing it, seconds.
+    /// The duration of a lease of several engines, seconds.
     pub lease_seconds: u64,
     /// How far the clocks by which several engines count their leases drift apart at most, parts per million.
     pub drift_ppm: u32,
@@ -267,42 +267,42 @@ pub struct Setup {
     pub merchants: usize,
     /// Seconds between blocks.
     pub block_seconds: u64,
-    /// How far finality stays behind the head, blocks.
+    /// How far finality lags behind the head, blocks.
     pub finality_lag: u32,
-    /// Longest wait for a node's answer, milliseconds.
+    /// Maximum latency of a node, milliseconds.
     pub rpc_ms: u64,
-    /// Longest wait for a commit, milliseconds.
+    /// Maximum latency of a commit, milliseconds.
     pub commit_ms: u64,
-    /// Longest wait for a receiver's answer, milliseconds.
+    /// Maximum latency of a receiver, milliseconds.
     pub webhook_ms: u64,
-    /// How long a session lives, seconds.
+    /// The lifetime of a session, seconds.
     pub lifetime_seconds: u64,
-    /// How much later than its expiry a block may be, seconds.
+    /// The grace period after the expiry of a session, seconds.
     pub grace_seconds: u64,
-    /// How often the nodes are asked, milliseconds.
+    /// The poll interval of the scanner, milliseconds.
     pub poll_ms: u64,
-    /// Sessions kept awake.
-    pub max_awake: usize,
+    /// Maximum active sessions.
+    pub max_active: usize,
     /// Whether the fee is collected with the payment.
     pub split_fee: bool,
-    /// What an agent's payment completes on.
+    /// When an agent's payment completes.
     pub x402_finality: ClaimFinality,
     /// Memory for redb's pages, bytes.
     pub cache_bytes: usize,
-    /// How long the store's log gets before a checkpoint, bytes.
+    /// The size of the write-ahead log that triggers a checkpoint, bytes.
     pub log_bytes: u64,
-    /// Whether payers sign and the chain checks signatures; otherwise their accounts ask for none.
+    /// Whether payers sign and the chain checks signatures; otherwise their accounts require none.
     pub signatures: bool,
     /// Whether faults end without a restart of the process.
     pub heal_without_restart: bool,
-    /// The nodes that faults strike; empty for any of them.
+    /// The nodes that faults affect; empty for all.
     pub faulty_nodes: Vec<usize>,
-    /// Over how many days drawn customers come, and for how many a receiver may be away; 0 for an hour or two, and for ten
+    /// The number of days during which random customers arrive and receivers may be unreachable for long; 0 for an hour or two, and for ten
     /// minutes.
     pub days: u64,
     /// Whether webhook secrets are sealed with a master key from the first start on.
     pub seal_secrets: bool,
-    /// Whether clients call through the interface that is installed ([`crate::front`]) and not the engine's handle.
+    /// Whether clients call through the installed facade ([`crate::front`]) and not the engine's handle.
     pub facade: bool,
     /// Retention, limits and billing.
     pub policies: Policies,
@@ -312,15 +312,15 @@ impl ChangeableSettings {
     /// Draws settings.
     #[must_use]
     pub fn draw(random: &mut Random) -> Self {
-        let Setup { lifetime_seconds, grace_seconds, x402_finality, max_awake, .. } = Setup::swarm(random);
-        Self { lifetime_seconds, grace_seconds, x402_finality, max_awake }
+        let Setup { lifetime_seconds, grace_seconds, x402_finality, max_active, .. } = Setup::swarm(random);
+        Self { lifetime_seconds, grace_seconds, x402_finality, max_active }
     }
 }
 
 impl fmt::Display for ChangeableSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lifetime_seconds, grace_seconds, x402_finality, max_awake } = self;
-        write!(f, "sessions of {lifetime_seconds} s with {grace_seconds} s of grace, at most {max_awake} awake, ")?;
+        let Self { lifetime_seconds, grace_seconds, x402_finality, max_active } = self;
+        write!(f, "sessions of {lifetime_seconds} s with {grace_seconds} s of grace, at most {max_active} active, ")?;
         write!(f, "and payments of agents that complete {x402_finality:?}")
     }
 }
@@ -345,7 +345,7 @@ impl Default for Setup {
             lifetime_seconds: 900,
             grace_seconds: 0,
             poll_ms: 1_000,
-            max_awake: 5_000,
+            max_active: 5_000,
             split_fee: false,
             x402_finality: ClaimFinality::InBlock,
             cache_bytes: 4 * 1024 * 1024,
@@ -380,7 +380,7 @@ impl Setup {
             lifetime_seconds: *random.pick(&[60, 120, 300, 900, 1_800]),
             grace_seconds: *random.pick(&[0, 0, 0, 9, 60]),
             poll_ms: *random.pick(&[1_000, 3_000, 3_000, 10_000]),
-            max_awake: *random.pick(&[1, 4, 20, 5_000, 5_000]),
+            max_active: *random.pick(&[1, 4, 20, 5_000, 5_000]),
             split_fee: random.chance(250_000),
             x402_finality: *random.pick(&[
                 ClaimFinality::Accepted,
@@ -409,7 +409,7 @@ impl Setup {
         self.drift_ppm = *random.pick(&[0, 100, 10_000]);
     }
 
-    /// Makes it last for days, with a block a minute.
+    /// Extends it to days, with a block a minute.
     pub fn last_days(&mut self, random: &mut Random) {
         self.days = *random.pick(&[6, 6, 8, 10, 18, 40]);
         (self.block_seconds, self.poll_ms) = (60, 60_000);
@@ -420,21 +420,21 @@ impl Setup {
 
     /// Changes what an operator may change from one start to the next.
     pub const fn change(&mut self, settings: &ChangeableSettings) {
-        let ChangeableSettings { lifetime_seconds, grace_seconds, x402_finality, max_awake } = *settings;
+        let ChangeableSettings { lifetime_seconds, grace_seconds, x402_finality, max_active } = *settings;
         (self.lifetime_seconds, self.grace_seconds) = (lifetime_seconds, grace_seconds);
-        (self.x402_finality, self.max_awake) = (x402_finality, max_awake);
+        (self.x402_finality, self.max_active) = (x402_finality, max_active);
     }
 
-    /// Lets rows leave memory soon, so that they are read from the disk again, and nothing take long.
+    /// Evicts rows from memory early, so that they are read from the disk again, and removes latencies.
     pub fn read_from_disk(&mut self) {
-        (self.cache_bytes, self.log_bytes, self.max_awake) = (0, 4 * 1024, self.max_awake.min(4));
+        (self.cache_bytes, self.log_bytes, self.max_active) = (0, 4 * 1024, self.max_active.min(4));
         self.rpc_ms = self.rpc_ms.min(1_000);
         self.commit_ms = self.commit_ms.min(200);
         self.poll_ms = self.poll_ms.min(3_000);
     }
 
-    /// Leaves a majority of the nodes, the disk and the network without a fault: only a minority of nodes, at drawn
-    /// places, is struck by them.
+    /// Keeps a majority of the nodes, the disk and the network without faults: only a minority of nodes, at drawn
+    /// positions, has faults.
     pub fn spare_a_majority(&mut self, random: &mut Random) {
         self.nodes = *random.pick(&[3, 3, 4, 5, 5]);
         let mut others: Vec<usize> = (0..self.nodes).collect();
@@ -460,7 +460,7 @@ impl Setup {
             fee_mode,
             session_lifetime: Duration::from_secs(self.lifetime_seconds),
             session_grace: Duration::from_secs(self.grace_seconds),
-            max_active: self.max_awake,
+            max_active: self.max_active,
             block_interval: Duration::from_secs(self.block_seconds),
             poll_interval: Duration::from_millis(self.poll_ms),
             development: false,

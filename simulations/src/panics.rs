@@ -1,4 +1,4 @@
-//! Notices panics that nobody planned: a bug, even where a supervisor heals it.
+//! Detects panics that were not injected: a bug, even where a supervisor restarts the actor.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,7 +15,7 @@ static INSTALL: Once = Once::new();
 /// Watches this thread until dropped.
 pub(crate) struct Watch;
 
-/// Begins to watch this thread: its panics are kept and not printed. Planned panics resume unwinding without a hook and
+/// Begins to watch this thread: its panics are kept and not printed. Injected panics resume unwinding without a hook and
 /// are not seen here.
 pub(crate) fn watch() -> Watch {
     INSTALL.call_once(|| {

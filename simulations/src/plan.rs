@@ -19,22 +19,22 @@ use crate::{
 pub enum Mix {
     /// Each run draws its own.
     Swarm,
-    /// Everything at once, at its default rate.
+    /// All faults at their default rates.
     AllOn,
-    /// Every third run has everything on, every eighth strikes a minority of nodes only, every 24th lasts for days, every
+    /// Every third run has all faults, every eighth those of a minority of nodes only, every 24th lasts for days, every
     /// twelfth damages rows only; the others draw.
     Both,
-    /// Each run draws what goes wrong with a minority of nodes; nothing else does.
+    /// Each run draws faults of a minority of nodes only.
     Nodes,
     /// Each run draws its own, and lasts 6 to 40 days.
     Days,
-    /// Rows are damaged on disk; nothing else goes wrong.
+    /// Damaged rows only.
     Rows,
-    /// Nothing goes wrong.
+    /// No faults.
     None,
-    /// As [`Mix::Both`], except that no run lasts for days: clients call through the interface that is installed.
+    /// As [`Mix::Both`], except that no run lasts for days: clients call through the installed facade.
     Facade,
-    /// Every third run has everything on, every eighth strikes a minority of nodes only; the others draw. Every run has
+    /// Every third run has all faults, every eighth those of a minority of nodes only; the others draw. Every run has
     /// several engines.
     Engines,
 }
@@ -50,14 +50,11 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     of_seed_with(seed, payments, mix, None)
 }
 
-/// Writes the script of a seed with a number of engines, 1 to 5; none for as many as the mix draws.
+/// Writes the script of a seed with a number of engines, 1 to 5; none if the mix draws the number.
 #[must_use]
 pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) -> Script {
     let root = Random::new(seed);
-    let has_several_engines = match engines {
-        Some(engines) => engines > 1,
-        None => mix == Mix::Engines,
-    };
+    let has_several_engines = engines.map_or(mix == Mix::Engines, |engines| engines > 1);
     let mut random = root.fork("setup");
     let facade = mix == Mix::Facade;
     let mix = match mix {
@@ -66,22 +63,15 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
         Mix::Both if seed % 12 == 7 => Mix::Rows,
         mix => mix,
     };
-    let mut faults = match mix {
-        Mix::None => Faults::default(),
-        Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
-        Mix::Rows => Faults::of_rows(),
-        Mix::AllOn => Faults::all_on(),
-        Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
-        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
-    };
+    let mut faults = faults_of(mix, seed, &root);
     if has_several_engines {
         faults.leave_out_disk();
     } else {
         faults.leave_out_shared_store();
     }
     if facade {
-        // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects; of a restored
-        // backup that what they know is not there.
+        // Through the facade, damaged rows return 500 record_damaged, which clients here do not expect; after a restored
+        // backup, what clients know is not there.
         faults.set(Fault::RowDamaged, 0);
         faults.set(Fault::Restored, 0);
     }
@@ -98,18 +88,18 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
         setup.last_days(&mut random);
     }
     if has_several_engines {
-        // What limits refuse, and what is billed, is judged where one engine decides.
+        // Limits and billing are checked with one engine only.
         setup.policies = Policies::default();
         setup.share_a_store(&mut root.fork("engines"), engines);
     }
     if facade {
-        // What limits refuse is judged where clients call the engine itself.
+        // Limits are checked where clients call the engine directly.
         let Policies { bills, event_retention_seconds, .. } = setup.policies;
         setup.policies = Policies { bills, event_retention_seconds, ..Policies::default() };
     }
     if payments > 500 {
-        // Thousands of sessions through one awake actor only measure the parking.
-        setup.max_awake = setup.max_awake.max(50);
+        // Thousands of sessions through one active actor only measure passivation.
+        setup.max_active = setup.max_active.max(50);
         setup.cache_bytes = 16 * 1024 * 1024;
         setup.log_bytes = setup.log_bytes.max(1024 * 1024);
     }
@@ -132,6 +122,18 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
     }
 }
 
+/// Draws the faults of a seed.
+fn faults_of(mix: Mix, seed: u64, root: &Random) -> Faults {
+    match mix {
+        Mix::None => Faults::default(),
+        Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
+        Mix::Rows => Faults::of_rows(),
+        Mix::AllOn => Faults::all_on(),
+        Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
+        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
+    }
+}
+
 /// Draws what customers and merchants do in a simulation.
 pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     let span_ms = span_ms(setup, payments);
@@ -151,7 +153,7 @@ pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     plan.steps
 }
 
-/// Returns whether a memo names one session without doubt, so that its transfer is credited.
+/// Returns whether a memo names exactly one session, so that its transfer is credited.
 pub(crate) const fn is_unambiguous(memo: Memo) -> bool {
     matches!(memo, Memo::Exact | Memo::Noisy | Memo::TwoTransfers)
 }
@@ -161,7 +163,7 @@ fn at_sellers(payments: u32) -> u64 {
     6 + u64::from(payments) / 500
 }
 
-/// How long customers keep coming: an hour and a half, and longer for more than ten thousand; or the days of the setup.
+/// How long customers arrive: an hour and a half, and longer for more than ten thousand; or the days of the setup.
 const fn span_ms(setup: &Setup, payments: u32) -> u64 {
     let hour = 3_600_000u64;
     if setup.days > 0 {
@@ -209,7 +211,7 @@ impl Plan<'_> {
         }
     }
 
-    /// What merchants do about their sessions, most of it when these are over; and what agents try without success.
+    /// Draws what merchants do with their sessions, mostly after these have ended, and what agents try without success.
     fn session_actions(&mut self, random: &mut Random) {
         let opened = self.steps.iter().filter_map(|step| match step.action {
             Action::Create { session, lifetime_seconds, .. } => {
@@ -248,7 +250,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Agents who try to buy with what others paid.
+    /// Draws agents that present the payments of others.
     fn public_transactions(&mut self, random: &mut Random) {
         let opened = self.steps.iter().filter_map(|step| match step.action {
             Action::Create { session, .. } => Some((session, step.at_ms)),
@@ -262,7 +264,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Agents who pay sellers, and show one payment at several resources and to several sellers.
+    /// Draws agents that pay sellers, and present one payment for several resources and to several sellers.
     fn sellers(&mut self, span_ms: u64, payments: u32, random: &mut Random) {
         for number in 0..u32::try_from(random.below(at_sellers(payments))).unwrap_or(0) {
             let (agent, units) = (random.index(AGENTS), random.between(1, 5_000));
@@ -278,7 +280,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Agents who pay twice under one nonce, who name another session in the memo of the fee, and who spend their money.
+    /// Draws agents that pay twice under one nonce, name another session in the memo of the fee, or spend their balance.
     fn dishonest_agents(&mut self, random: &mut Random) {
         let settled = self.steps.iter().filter_map(|step| match step.action {
             Action::Settle { session, agent, behavior: AgentBehavior::OwnBroadcast | AgentBehavior::Twice } => {
@@ -326,7 +328,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Agents who pay under the identifier of another agent's payment.
+    /// Draws agents that pay under the identifier of another agent's payment.
     fn used_identifiers(&mut self, random: &mut Random) {
         let settled = self.steps.iter().filter_map(|step| match step.action {
             Action::Settle { session, agent, behavior: AgentBehavior::Honest | AgentBehavior::Twice } => {

@@ -1,6 +1,6 @@
-//! Seeded randomness: one stream per concern, so that one more draw in one place shifts nothing elsewhere.
+//! Seeded randomness: one stream per concern, so that an additional draw in one place changes no other stream.
 
-/// A stream of numbers decided by its seed (SplitMix64). Rates are in parts per million: floats differ too easily.
+/// A stream of numbers that follows from its seed (SplitMix64). Rates are in parts per million, since floats may differ by platform.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Begins a stream for a concern: another tag, another stream, and this one is not moved.
+    /// Begins an independent stream for a concern; this stream does not advance.
     #[must_use]
     pub fn fork(&self, tag: &str) -> Self {
         let mut hash = self.0 ^ 0xcbf2_9ce4_8422_2325;
@@ -46,7 +46,7 @@ impl Random {
         low + self.below((high - low).saturating_add(1))
     }
 
-    /// Says yes `ppm` times in a million. A rate of 0 draws nothing.
+    /// Returns `true` `ppm` times in a million. A rate of 0 draws nothing.
     pub fn chance(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }
@@ -76,7 +76,7 @@ impl Random {
         0
     }
 
-    /// Draws a wait of at most `max_ms`: often none, mostly short, seldom long, so that what runs beside overlaps.
+    /// Draws a latency of at most `max_ms`: often none, mostly short, seldom long, so that concurrent calls overlap.
     pub fn wait_ms(&mut self, max_ms: u64) -> u64 {
         if max_ms == 0 {
             return 0;

@@ -1,4 +1,4 @@
-//! The merchants' webhook receivers: they verify what they hear, and fail in every documented way.
+//! The merchants' webhook receivers: they verify each webhook, and fail in every documented way.
 
 pub(crate) mod transport;
 
@@ -12,7 +12,7 @@ use crate::{
     script::OutageKind,
 };
 
-/// What the receivers are up to.
+/// The state of the receivers.
 pub(crate) struct Receivers {
     random: Random,
     outages: Vec<(u64, OutageKind)>,
@@ -20,7 +20,7 @@ pub(crate) struct Receivers {
     is_long: bool,
 }
 
-/// What a receiver makes of a post.
+/// A receiver's response to a request.
 struct PostOutcome {
     wait_ms: u64,
     outcome: Outcome,
@@ -34,19 +34,19 @@ impl Receivers {
         Self { random: random.fork("receivers"), outages, is_long: setup.days > 0 }
     }
 
-    /// Takes a receiver away for a while.
+    /// Makes a receiver unreachable for a while.
     pub(crate) fn fail_until(&mut self, merchant: usize, kind: OutageKind, until_ms: u64) -> bool {
         let Some(outage) = self.outages.get_mut(merchant) else { return false };
         *outage = (until_ms, kind);
         true
     }
 
-    /// Brings every receiver back.
+    /// Makes every receiver reachable again.
     pub(crate) fn heal(&mut self) {
         self.outages.iter_mut().for_each(|outage| outage.0 = 0);
     }
 
-    /// Draws which receiver goes away at this block.
+    /// Draws which receiver becomes unreachable at this block.
     pub(crate) fn roll(&mut self, rate: u32) -> Option<(usize, OutageKind, u64)> {
         if !self.random.chance(rate) {
             return None;
@@ -86,11 +86,11 @@ impl Receivers {
             return PostOutcome { wait_ms, outcome, is_accepted, fault: Some("webhook.outage") };
         }
         if random.chance(rate(Fault::HookTimeout)) {
-            let fault = Some(Fault::HookTimeout.word());
+            let fault = Some(Fault::HookTimeout.as_str());
             return PostOutcome { wait_ms: timeout_ms, outcome: Outcome::Timeout, is_accepted: true, fault };
         }
         if random.chance(rate(Fault::HookReset)) {
-            let (is_accepted, fault) = (random.chance(500_000), Some(Fault::HookReset.word()));
+            let (is_accepted, fault) = (random.chance(500_000), Some(Fault::HookReset.as_str()));
             let outcome = *random.pick(&[Outcome::ConnectionReset, Outcome::Tls]);
             return PostOutcome { wait_ms, outcome, is_accepted, fault };
         }
@@ -99,18 +99,18 @@ impl Receivers {
                 wait_ms,
                 outcome: refused(410, None),
                 is_accepted: false,
-                fault: Some(Fault::HookGone.word()),
+                fault: Some(Fault::HookGone.as_str()),
             };
         }
         if random.chance(rate(Fault::HookStatus)) {
             let status = *random.pick(&[500, 502, 503, 401, 404, 302, 429]);
-            let asks = matches!(status, 429 | 503).then(|| Duration::from_secs(random.between(1, 900)));
+            let retry_after = matches!(status, 429 | 503).then(|| Duration::from_secs(random.between(1, 900)));
             let is_accepted = status == 500 && random.chance(300_000);
             return PostOutcome {
                 wait_ms,
-                outcome: refused(status, asks),
+                outcome: refused(status, retry_after),
                 is_accepted,
-                fault: Some(Fault::HookStatus.word()),
+                fault: Some(Fault::HookStatus.as_str()),
             };
         }
         PostOutcome { wait_ms, outcome: Outcome::Accepted { status: 204 }, is_accepted: true, fault: None }
@@ -119,18 +119,23 @@ impl Receivers {
 
 /// Names a session for a report.
 pub(crate) fn name_of(session: Option<u32>) -> String {
-    session.map_or_else(|| "a session nobody knows".to_owned(), |session| format!("session {session}"))
+    session.map_or_else(|| "an unknown session".to_owned(), |session| format!("session {session}"))
 }
 
 fn describe(outcome: Outcome) -> String {
     outcome.status().map_or_else(|| outcome.as_str().to_owned(), |status| status.to_string())
 }
 
-/// Returns where a merchant's webhooks go.
+/// Returns the URL of a merchant's endpoint.
 pub(crate) fn url_of(merchant: usize) -> String {
     format!("https://shop-{merchant}.example/hook?token=of-the-shop")
 }
 
 fn merchant_of(url: &str) -> usize {
     url.trim_start_matches("https://shop-").split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the beginning of the body of a receiver's response.
+pub(crate) fn snippet_of(outcome: Outcome) -> String {
+    outcome.status().map_or_else(String::new, |status| format!("status {status} of the shop"))
 }

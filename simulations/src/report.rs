@@ -1,4 +1,4 @@
-//! What a person reads: one screen for a failure, a summary of a campaign; the pages to look at are in `page`.
+//! Reports as text: one screen for a failure, a summary of a campaign; `page` writes them as HTML.
 
 mod page;
 
@@ -31,7 +31,7 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     let code = rule.map_or("", |one| one.code);
     let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
     let _ = writeln!(out, "BROKEN  {}{code}", violation.invariant);
-    let _ = writeln!(out, "rule    {}", rule.map_or("", |one| one.says));
+    let _ = writeln!(out, "rule    {}", rule.map_or("", |one| one.description));
     let _ = writeln!(out, "seen    {}", violation.text);
     let _ = writeln!(out, "where   {}, at {}", script.name, show_ms(violation.at_ms));
     let _ = writeln!(out, "seed    {} of {build}, scenario {:016x}", script.seed, script.fingerprint());
@@ -57,31 +57,29 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     out
 }
 
-/// A line of a trace, and how often it came in a row.
+/// A line of a trace, and the number of its consecutive repetitions.
 struct RepeatedLine<'a> {
     line: &'a Line,
     times: u32,
 }
 
-/// Returns what is told of the broken session: its own lines, and those of others that may be why.
+/// Returns the lines about the broken session: its own, and those of others that may explain it.
 fn trace_lines<'a>(script: &Script, lines: &'a [Line], violation: &Violation) -> Vec<RepeatedLine<'a>> {
     let begins = first_of(lines, violation);
-    let is_told = |line: &&Line| match violation.session {
+    let is_shown = |line: &&Line| match violation.session {
         Some(session) => line.session == violation.session || is_cause(script, line, session, begins),
         None => !line.is_fault,
     };
-    folded(lines.iter().filter(is_told))
+    folded(lines.iter().filter(is_shown))
 }
 
-/// Makes one of the lines that say the same one after the other. A kill and the end of the process that follows are one, too.
+/// Merges consecutive equal lines, and a kill with the exit of the process that follows.
 fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
-    let is_kill = |line: &Line| line.kind == Fault::ProcessKill.word();
+    let is_kill = |line: &Line| line.kind == Fault::ProcessKill.as_str();
     let mut repeated: Vec<RepeatedLine<'a>> = Vec::new();
     for line in lines {
         match repeated.last_mut() {
-            Some(last) if is_kill(last.line) && line.kind == "dead" && last.line.at_ms == line.at_ms => {
-                last.line = line
-            }
+            Some(last) if is_kill(last.line) && line.kind == "dead" && last.line.at_ms == line.at_ms => last.line = line,
             Some(last) if (last.line.kind, &last.line.text) == (line.kind, &line.text) => last.times += 1,
             _ => repeated.push(RepeatedLine { line, times: 1 }),
         }
@@ -89,8 +87,8 @@ fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
     repeated
 }
 
-/// Returns whether a line that is about no session may be why something happened to one that is first told of at `begins`:
-/// the process ended or started, a fork removed blocks, the fate of a commit was unknown, its shop was changed before.
+/// Returns whether a line without a session may explain what happened to a session whose first line is at `begins`:
+/// the process ended or started, a fork removed blocks, the outcome of a commit was unknown, its shop was changed before.
 fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
     match line.kind {
         "boot" | "dead" | "heal" | "commit.unknown" | "commit.refused" => line.at_ms >= begins,
@@ -106,7 +104,7 @@ fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
             });
             shop.is_some_and(|shop| line.text.starts_with(&shop))
         }
-        kind => kind == Fault::Fork.word() && line.at_ms >= begins,
+        kind => kind == Fault::Fork.as_str() && line.at_ms >= begins,
     }
 }
 
@@ -126,29 +124,29 @@ pub fn named(script: &Script, text: &str) -> String {
     out
 }
 
-/// Returns when the broken session is first told of; the beginning where there is none.
+/// Returns the time of the first line of the broken session; the beginning where there is none.
 fn first_of(lines: &[Line], violation: &Violation) -> u64 {
     let own = lines.iter().find(|line| violation.session.is_some() && line.session == violation.session);
     own.map_or(0, |line| line.at_ms)
 }
 
-/// How long after the last that is told of a session a fault may still have to do with it, milliseconds.
+/// How long after the last line of a session a fault may still concern it, milliseconds.
 const AFTERMATH_MS: u64 = 120_000;
 
-/// Returns the time in which something happened to the broken session.
+/// Returns the time span of the broken session.
 fn window(lines: &[Line], violation: &Violation) -> std::ops::RangeInclusive<u64> {
     let own = lines.iter().rfind(|line| violation.session.is_some() && line.session == violation.session);
     let ends = own.map_or(u64::MAX, |line| line.at_ms.saturating_add(AFTERMATH_MS));
     first_of(lines, violation)..=ends
 }
 
-/// Returns the faults of that time.
+/// Returns the faults of that time span.
 fn faults_around<'a>(lines: &'a [Line], violation: &Violation) -> Vec<&'a Line> {
     let window = window(lines, violation);
     lines.iter().filter(|line| line.is_fault && window.contains(&line.at_ms)).collect()
 }
 
-/// Writes what came of a campaign.
+/// Writes the result of a campaign.
 #[must_use]
 pub fn summary(summary: &Summary, mix: Mix, payments: u32, build: &str) -> String {
     let mut out = String::new();

@@ -50,7 +50,7 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         why: error.message().to_owned(),
     })?;
     let mut setup = Setup::default();
-    if let Some(raw) = &file.world {
+    if let Some(raw) = &file.environment {
         setup::read(raw.get_ref(), &mut setup).map_err(lines.error_at(raw.span().start))?;
     }
     let faults = read_faults(&file, &lines)?;
@@ -135,12 +135,12 @@ fn read_faults(file: &File, lines: &Lines<'_>) -> Result<ReadFaults, ScenarioErr
             read.is_swarm = is_swarm.ok_or_else(|| value_error("`swarm` must be true or false".to_owned()))?;
             continue;
         }
-        let fault = Fault::ALL.iter().find(|fault| fault.word() == name.get_ref()).ok_or_else(|| {
-            let known = Fault::ALL.iter().map(|fault| fault.word());
+        let fault = Fault::ALL.iter().find(|fault| fault.as_str() == name.get_ref()).ok_or_else(|| {
+            let known = Fault::ALL.iter().map(|fault| fault.as_str());
             lines.error_at(name.span().start)(one_of("faults", name.get_ref(), known))
         })?;
         let ppm = value.get_ref().as_str().and_then(read_percent).ok_or_else(|| {
-            value_error(format!("`{}` must be a share from \"0%\" to \"100%\", such as \"2.5%\"", fault.word()))
+            value_error(format!("`{}` must be a share from \"0%\" to \"100%\", such as \"2.5%\"", fault.as_str()))
         })?;
         read.rates.set(*fault, ppm);
     }
@@ -155,7 +155,7 @@ fn read_step(raw: &RawStep, heal_at_ms: Option<u64>, names: &mut Names, setup: &
         return Err(format!("`{unread}` has no meaning for `does` {:?}", raw.does));
     }
     if heal_at_ms.is_some_and(|heal_at_ms| heal_at_ms < step.ends_ms()) {
-        return Err("it is not over at `heal_at`, which would cut it short".to_owned());
+        return Err("it ends after `heal_at`".to_owned());
     }
     Ok(step)
 }

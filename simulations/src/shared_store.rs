@@ -15,9 +15,8 @@ use crate::{
     options::Fault,
     script::{CommitOutcome, Peer},
     simulation::{Seam, Simulation},
-    store::watch,
     sync::lock,
-    trace::Lane,
+    trace::Source,
 };
 
 /// The store that several engines share.
@@ -35,7 +34,7 @@ struct State {
     away_until_ms: u64,
     /// How often it failed over: a connection belongs to one primary.
     failovers: u64,
-    /// What becomes of the next commit of an engine, where that is chosen.
+    /// The outcome of the next commit of an engine, where it is chosen.
     broken: BTreeMap<usize, CommitOutcome>,
     /// When commits are applied that the store executes though their connection is broken, virtual milliseconds.
     running: BTreeMap<CommitId, u64>,
@@ -58,8 +57,8 @@ impl SharedStore {
         Arc::clone(&self.rows)
     }
 
-    /// Lets the standby take over: nobody reaches the store meanwhile. Of the commits that are not confirmed the newest are
-    /// dropped, so many as are drawn.
+    /// Fails over to the standby: the store is unreachable meanwhile. Of the unconfirmed commits the newest are
+    /// dropped; their number is drawn.
     pub(crate) fn fail_over(&self, until_ms: u64, drops: impl Fn(usize) -> usize) {
         let mut state = lock(&self.state);
         state.failovers += 1;
@@ -71,14 +70,14 @@ impl SharedStore {
         }
     }
 
-    /// Ends what is wrong with it.
+    /// Ends its faults.
     pub(crate) fn heal(&self) {
         let mut state = lock(&self.state);
         state.away_until_ms = 0;
         state.broken.clear();
     }
 
-    /// Chooses what becomes of an engine's next commit.
+    /// Chooses the outcome of an engine's next commit.
     pub(crate) fn break_next_commit(&self, engine: usize, outcome: CommitOutcome) {
         lock(&self.state).broken.insert(engine, outcome);
     }
@@ -104,7 +103,7 @@ impl SharedStore {
         });
     }
 
-    /// Finds out what became of a commit.
+    /// Resolves the outcome of a commit.
     async fn resolve(&self, sim: &Simulation, id: CommitId) -> Result<Resolution, CommitError> {
         loop {
             let running = lock(&self.state).running.get(&id).copied();
@@ -115,7 +114,7 @@ impl SharedStore {
         let resolved = self.rows.resolve(id).await;
         if let Ok(resolution) = &resolved {
             sim.mark(match resolution {
-                Resolution::Applied => "an unknown commit was committed",
+                Resolution::Applied => "a commit of unknown outcome was applied",
                 Resolution::Forbidden => "an unknown commit is forbidden",
             });
         }
@@ -131,7 +130,7 @@ impl SharedStore {
         lock(&self.state).failovers
     }
 
-    /// Puts a batch into the next group; returns its outcome, none where a failover dropped or hid it.
+    /// Adds a batch to the next group; returns its outcome, none if a failover dropped or hid it.
     async fn apply(self: &Arc<Self>, batch: Batch) -> Option<Result<(), CommitError>> {
         let (answer, answered) = oneshot::channel();
         let begins = {
@@ -146,7 +145,7 @@ impl SharedStore {
         answered.await.ok().flatten()
     }
 
-    /// Writes groups until nobody waits.
+    /// Writes groups until no commit waits.
     async fn write(self: Arc<Self>) {
         let Some(sim) = self.sim.upgrade() else { return };
         loop {
@@ -162,7 +161,7 @@ impl SharedStore {
             };
             let outcomes = self.rows.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
             for (waiting, outcome) in group.iter().zip(&outcomes) {
-                watch(&sim, &waiting.batch, outcome);
+                sim.commit_ended(&waiting.batch, outcome);
             }
             sim.sleep(after_ms).await;
             let failovers = self.failovers();
@@ -185,7 +184,7 @@ pub(crate) struct StoreClient {
 struct Unknown {
     /// The claims and renewals in it.
     claims: Batch,
-    /// Whether the engine has asked for its outcome.
+    /// Whether the engine has begun to resolve its outcome.
     is_asked: bool,
 }
 
@@ -199,13 +198,13 @@ impl StoreClient {
         self.store.is_away(sim.now_ms()) || sim.is_cut_off(&self.seam.process, Peer::Store)
     }
 
-    /// Draws what becomes of a commit whose connection breaks; none where it does not.
+    /// Draws the outcome of a commit whose connection breaks; none where it does not break.
     fn drawn_outcome(&self) -> Option<CommitOutcome> {
         let chosen = lock(&self.store.state).broken.remove(&self.seam.process.number);
         let outcome = chosen.or_else(|| self.seam.sim.draw_broken_commit())?;
         let number = self.seam.process.number;
-        self.seam.sim.fault(Lane::Disk, Fault::CommitBroken.word(), number as u64, || {
-            format!("the connection of engine {number} breaks during a commit, which is {}", outcome.word())
+        self.seam.sim.fault(Source::Disk, Fault::CommitBroken.as_str(), number as u64, || {
+            format!("the connection of engine {number} breaks during a commit, which is {}", outcome.as_str())
         });
         Some(outcome)
     }
@@ -213,11 +212,11 @@ impl StoreClient {
     /// Commits a batch, and shows the observer what the engine sends and learns.
     async fn commit_observed(&self, batch: Batch) -> Result<(), CommitError> {
         let (sim, process) = (&self.seam.sim, &self.seam.process);
-        sim.observe(|observer| observer.commit_sent(process.number, &batch, process.frozen()));
+        sim.observe(|observer| observer.commit_sent(process.number, &batch, process.paused()));
         let id = batch.id;
         let outcome = self.commit_remotely(batch).await;
         if let Err(CommitError::Unavailable(_) | CommitError::Unknown(_)) = &outcome {
-            sim.observe(|observer| observer.commit_failed(process.number, process.frozen()));
+            sim.observe(|observer| observer.commit_failed(process.number, process.paused()));
         }
         if let (Err(CommitError::Unknown(_)), Some(id)) = (&outcome, id) {
             self.watch_unknown(id);
@@ -225,7 +224,7 @@ impl StoreClient {
         outcome
     }
 
-    /// Checks that the engine finds out what became of a commit before it does anything else.
+    /// Checks that the engine resolves the outcome of a commit before it does anything else.
     fn watch_unknown(&self, id: CommitId) {
         let (seam, unknown) = (self.seam.clone(), Arc::clone(&self.unknown));
         tokio::spawn(async move {
@@ -249,7 +248,7 @@ impl StoreClient {
         let (sim, number) = (&self.seam.sim, self.seam.process.number);
         self.seam.alive().await;
         if sim.is_store_busy() {
-            sim.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            sim.fault(Source::Disk, Fault::StoreBusy.as_str(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (out_ms, back_ms) = sim.store_trip();
@@ -280,7 +279,7 @@ impl StoreClient {
         match outcome.filter(|_| is_heard) {
             Some(outcome) => {
                 if outcome.is_ok() {
-                    sim.observe(|observer| observer.learned_of(number, &claims, self.seam.process.frozen()));
+                    sim.observe(|observer| observer.learned_of(number, &claims, self.seam.process.paused()));
                 }
                 outcome
             }
@@ -288,7 +287,7 @@ impl StoreClient {
                 if let Some(id) = claims.id {
                     lock(&self.unknown).insert(id, Unknown { claims, is_asked: false });
                 }
-                sim.event(Lane::Disk, "commit.unknown", None, number as u64, || {
+                sim.event(Source::Disk, "commit.unknown", None, number as u64, || {
                     format!("engine {number} does not learn the outcome of a commit")
                 });
                 sim.mark("the outcome of a commit to the shared store is unknown");
@@ -323,7 +322,7 @@ impl Wrapped for StoreClient {
                 answer = Some(read().await);
                 sim.sleep(back_ms).await;
             }
-            // Nobody reads on after the process died in the middle of it.
+            // No caller continues after the process was killed during the read.
             self.seam.alive().await;
             let is_connected = failovers == self.store.failovers() && !sim.is_cut_off(&self.seam.process, Peer::Store);
             answer.filter(|_| is_connected).unwrap_or_else(|| {
@@ -362,7 +361,7 @@ impl Store for StoreClient {
             let unknown = lock(&self.unknown).remove(&id);
             if let (Some(Unknown { claims, .. }), Ok(Resolution::Applied)) = (unknown, &resolved) {
                 sim.observe(|observer| {
-                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.frozen());
+                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.paused());
                 });
             }
             resolved

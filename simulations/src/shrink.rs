@@ -1,4 +1,4 @@
-//! Makes a failing script small: fewer customers, fewer steps, fewer faults, as long as the same invariant breaks.
+//! Shrinks a failing script: fewer customers, fewer steps, fewer faults, while the same invariant breaks.
 
 use std::{
     collections::BTreeSet,
@@ -12,26 +12,26 @@ use crate::{
     simulation::runner,
 };
 
-/// A failing script, made small.
+/// A shrunk failing script.
 #[derive(Debug, Clone)]
 pub struct Shrunk {
-    /// The small script.
+    /// The shrunk script.
     pub script: Script,
     /// The invariant that breaks in it.
     pub invariant: &'static str,
-    /// Runs it took.
+    /// The number of runs.
     pub runs: u32,
 }
 
-/// Steps up to which more dice are tried and it is asked which faults it takes: larger simulations run longer.
+/// Maximum steps of a script for which more seeds and single faults are tried: larger simulations run longer.
 const FEW_STEPS: usize = 60;
-/// How much oftener a fault comes that is tried alone, and how often at most, parts per million: what hung by a rare
-/// coincidence must not hang by it at every attempt.
+/// The factor of the rate of a fault that is tried alone, and the maximum rate, parts per million: a failure that needed a rare
+/// coincidence must not need it at every attempt.
 const OFTENER: [u32; 2] = [64, 8];
 const OFTEN_PPM: u32 = 300_000;
-/// Faults up to which each is made to come oftener: where many are, a run in which all do takes long.
+/// Maximum number of faults whose rates are raised: a run with many frequent faults takes long.
 const FEW_FAULTS: usize = 3;
-/// The longest wait between two steps of a trace that tells of nothing else.
+/// The longest wait between two consecutive events of a trace.
 const LONG_WAIT_MS: u64 = 120_000;
 
 /// A log that three payments fill.
@@ -48,12 +48,12 @@ pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrun
         script.steps.retain(|step| step.at_ms <= broken_at_ms);
         script.heal_at_ms = None;
     });
-    // What takes a full log takes fewer payments then.
+    // A failure that needs a full log then needs fewer payments.
     search.attempt(|script| script.setup.log_bytes = SHORT_LOG_BYTES);
     if let Some(session) = first.session {
         search.attempt(|script| script.steps.retain(|step| step.action.session().is_none_or(|of| of == session)));
     }
-    // Large simulations run long: which of many faults it takes is asked when little else is left to try.
+    // Large simulations run long: single faults are tried when few steps are left.
     let mut is_thorough = false;
     while !search.is_over() {
         let before = search.size();
@@ -80,7 +80,7 @@ struct Search<'a> {
     invariant: &'static str,
     runs: u32,
     max_runs: u32,
-    /// What was run: it would end the same again.
+    /// Scripts that were run: a repetition has the same result.
     tried: BTreeSet<u64>,
     stop: &'a AtomicBool,
 }
@@ -100,7 +100,7 @@ impl Search<'_> {
         (self.best.steps.len(), self.best.faults.on().count())
     }
 
-    /// Keeps a change if the same invariant still breaks. A few seeds are tried: what is left meets other dice.
+    /// Keeps a change if the same invariant still breaks with one of a few seeds.
     fn attempt(&mut self, change: impl Fn(&mut Script)) -> bool {
         let is_slow = self.best.steps.len() > FEW_STEPS || self.best.faults.on().count() > FEW_FAULTS;
         let dice = if is_slow { 2 } else { 4 };
@@ -133,7 +133,7 @@ impl Search<'_> {
         false
     }
 
-    /// Leaves out all of some things, then halves, quarters, and single ones.
+    /// Removes all items, then halves, quarters, and single ones.
     fn without<T: Copy>(&mut self, list: impl Fn(&Script) -> Vec<T>, leave_out: impl Fn(&mut Script, &[T])) {
         let mut chunk = list(&self.best).len();
         while chunk > 0 {
@@ -161,7 +161,7 @@ impl Search<'_> {
                     return;
                 }
             }
-            // It takes two, then: oftener, they meet oftener.
+            // Two faults are needed: at higher rates they coincide more often.
             self.attempt_with(1, |script| {
                 for (fault, ppm) in &on {
                     script.faults.set(*fault, ppm.saturating_mul(4).min(OFTEN_PPM).max(*ppm));
@@ -173,7 +173,7 @@ impl Search<'_> {
         }
     }
 
-    /// What hangs by a rare fault is lost with every step that moves it. The oftener it comes, the fewer steps it takes.
+    /// Raises the rates of faults, so that fewer steps are needed until one happens.
     fn oftener(&mut self) {
         if self.best.faults.on().count() > FEW_FAULTS {
             return;
@@ -218,7 +218,7 @@ impl Search<'_> {
         }
     }
 
-    /// Nobody reads of an hour in which nothing happens.
+    /// Shortens long waits without events.
     fn times(&mut self) {
         let first = self.best.steps.iter().map(|step| step.at_ms).min().unwrap_or(0);
         if first > 60_000 {

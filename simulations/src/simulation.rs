@@ -51,6 +51,7 @@ use crate::{
     disk::{DiskFaults, Incident, SimDisk},
     front::{self, Endpoint},
     hive::{Hive, health::NodeHealths},
+    invariants::INVARIANTS,
     observer::{End, Observer, Violation},
     options::{EPOCH_SECONDS, FEE_ACCOUNT, Fault, Setup},
     random::Random,
@@ -61,7 +62,7 @@ use crate::{
     },
     shared_store::SharedStore,
     sync::lock,
-    trace::{Lane, Line, Trace},
+    trace::{Line, Source, Trace},
 };
 
 use self::process::{Process, ProcessExit, RunningStore};
@@ -73,27 +74,27 @@ pub(crate) use self::{
 
 /// Calls of the simulation by the engine while virtual time stands still, above which it spins.
 const MAX_SPINS: u64 = 300_000;
-/// How long the engine may go on after its store failed, milliseconds.
+/// How long the engine may run after its store failed, milliseconds.
 const STOPS_WITHIN_MS: u64 = 5_000;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What did not hold.
+    /// The violation.
     pub violation: Option<Violation>,
     /// The same for every run of the same script.
     pub hash: u64,
-    /// Everything that happened, where lines were asked for.
+    /// The lines of the trace, if requested.
     pub lines: Vec<Line>,
     /// Faults injected, by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Rare places reached, by name.
+    /// Rare states reached, by name.
     pub marks: BTreeMap<&'static str, u64>,
-    /// Faults of nodes, by what they are and the node's place in the list.
+    /// Faults of nodes, by name and the node's position in the list.
     pub places: Places,
-    /// How often each invariant was asked and held, in the order of the list.
+    /// How often each invariant was checked and held, in the order of the list.
     pub passes: Vec<u64>,
-    /// Sessions that ended and whose webhooks are settled.
+    /// Sessions that ended and whose webhooks are delivered or failed.
     pub lifecycles: u64,
     /// Sessions by state at the end.
     pub states: BTreeMap<&'static str, u64>,
@@ -115,7 +116,7 @@ impl Outcome {
             None => 0,
             Some(violation) if violation.invariant == "no-panic" => 13,
             Some(violation) => {
-                let found = crate::invariants::INVARIANTS.iter().find(|one| one.name == violation.invariant);
+                let found = INVARIANTS.iter().find(|one| one.name == violation.invariant);
                 if found.is_some_and(|one| one.code.starts_with('L')) { 11 } else { 10 }
             }
         }
@@ -136,13 +137,13 @@ pub struct Simulation {
     /// The settings of the running engine.
     settings: Mutex<Option<actors::Settings>>,
     /// Lifetimes and grace periods by which a session may have been created: of several engines, those of each since the start,
-    /// because a repeated order is answered with the first one's session.
+    /// because a repeated order returns the first one's session.
     orders_by: Mutex<BTreeSet<(Duration, Duration)>>,
     streams: Mutex<RandomStreams>,
     event_queue: Mutex<EventQueue>,
     armed_faults: Mutex<ArmedFaults>,
     time: Time,
-    /// Whether the process is being stopped in order.
+    /// Whether the process is shutting down gracefully.
     is_stopping: AtomicBool,
     event_added: Notify,
     /// Whether the run is over, where there are several engines.
@@ -159,7 +160,7 @@ pub struct Simulation {
     backups: Mutex<backups::Backups>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
-    /// Sessions that one honest party touches, where nothing excuses a refusal.
+    /// Sessions that only one honest party touches, without faults that explain a refusal.
     required: BTreeMap<u32, RequiredOutcome>,
     /// Whether a majority of nodes, the disk and the process work throughout.
     is_sound: bool,
@@ -176,9 +177,9 @@ struct RandomStreams {
     rows: Random,
     keys: Random,
     backups: Random,
-    /// Which engine a client calls, and which one a fault strikes.
+    /// Draws which engine a client calls, and which one a fault affects.
     engines: Random,
-    /// What goes wrong between several engines and what they share.
+    /// Draws faults between several engines and what they share.
     cluster: Random,
     /// The network to the shared store.
     network: Random,
@@ -187,14 +188,14 @@ struct RandomStreams {
     records: Random,
 }
 
-/// Where virtual time stands.
+/// The virtual time.
 #[derive(Default)]
 struct Time {
     /// When the process started.
     base_ms: AtomicU64,
-    /// The runtime's clock then; none between two processes.
+    /// The runtime's clock at that time; none between two processes.
     started: Mutex<Option<Instant>>,
-    /// What the two made together, and whether it still holds: everybody asks for the time all the time.
+    /// The sum of the two, and whether it is still valid: the time is read very often.
     read_ms: AtomicU64,
     is_read: AtomicBool,
     last_ms: AtomicU64,
@@ -211,9 +212,9 @@ struct EventQueue {
 #[derive(Default)]
 struct ArmedFaults {
     disk_full_until: Option<u64>,
-    /// Calls until one is left without an answer.
+    /// Calls until a response is lost.
     lose_reply_in: Option<u64>,
-    /// How long a commit may take, and until when.
+    /// The latency of commits, and until when it applies.
     disk_slow: Option<(u64, u64)>,
     /// The points at which a process was killed or an actor panicked because a step said so.
     struck_points: BTreeSet<&'static str>,
@@ -257,7 +258,7 @@ impl Simulation {
         let sim = Self {
             disk: SimDisk::new(root.fork("disk")),
             hive: Mutex::new(hive),
-            observer: Mutex::new(Observer::new(fee_account, setup.engines > 1)),
+            observer: Mutex::new(Observer::new(INVARIANTS, fee_account, setup.engines > 1)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
             settings: Mutex::default(),

@@ -1,23 +1,18 @@
-//! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
-//! and everybody who watches hears of them.
+//! The store between the actors and the real redb: commits have a latency, are sometimes refused because the queue is full,
+//! and every watcher is notified.
 
 use std::sync::{Arc, Mutex};
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped, Write};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped};
 
 use tokio::sync::oneshot;
 
-use crate::{
-    options::Fault,
-    simulation::{Seam, Simulation},
-    sync::lock,
-    trace::Lane,
-};
+use crate::{options::Fault, simulation::Seam, sync::lock, trace::Source};
 
-/// A real store in a simulated simulation. Commits come in groups, as they do on a real disk: while one is being synced the
-/// next gathers.
+/// A real store in a simulation. Commits are grouped, as on a real disk: while one group is being synced the
+/// next one is collected.
 pub(crate) struct SimStore {
     seam: Seam,
     inner: Arc<EmbeddedStore>,
@@ -44,7 +39,7 @@ impl SimStore {
         let sim = &self.seam.sim;
         self.seam.alive().await;
         if sim.is_store_busy() {
-            sim.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            sim.fault(Source::Disk, Fault::StoreBusy.as_str(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (answer, answered) = oneshot::channel();
@@ -56,7 +51,7 @@ impl SimStore {
         if begins {
             tokio::spawn(write(self.seam.clone(), Arc::clone(&self.inner), Arc::clone(&self.queue)));
         }
-        // Nobody answers when the process dies.
+        // There is no response when the process is killed.
         match answered.await {
             Ok(outcome) => outcome,
             Err(_) => std::future::pending().await,
@@ -64,7 +59,7 @@ impl SimStore {
     }
 }
 
-/// Writes groups until nobody waits.
+/// Writes groups until no commit waits.
 async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
     let sim = &seam.sim;
     loop {
@@ -81,39 +76,16 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
         };
         let outcomes = inner.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
         for (waiting, outcome) in group.iter().zip(&outcomes) {
-            watch(sim, &waiting.batch, outcome);
+            sim.commit_ended(&waiting.batch, outcome);
         }
         sim.sleep(after_ms).await;
-        // Power that went inside the commit: nobody is left to hear of its outcome.
+        // Power was lost during the commit: no caller is left for its outcome.
         seam.alive().await;
         if outcomes.iter().any(|outcome| matches!(outcome, Err(CommitError::Unknown(_)))) {
             sim.commit_fails(&seam.process);
         }
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let _ = waiting.answer.send(outcome);
-        }
-    }
-}
-
-/// Tells everybody who watches what became of a batch.
-pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
-    match outcome {
-        Ok(()) => {
-            sim.trace_commit(batch);
-            sim.observe(|observer| observer.committed(batch));
-        }
-        Err(CommitError::Unknown(why)) => {
-            sim.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
-            sim.observe(|observer| observer.unknown_commits.push(batch.clone()));
-        }
-        Err(refused) => {
-            let moves_cursor = batch.writes.iter().any(|write| matches!(write, Write::Cursor { .. }));
-            if moves_cursor && matches!(refused, CommitError::Conflict { .. }) {
-                sim.observe(|observer| observer.cursor_refused());
-            }
-            sim.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
-            sim.mark("a stale or doubled write is refused");
-            sim.observe(|observer| observer.refused_commit(batch, refused));
         }
     }
 }
@@ -134,13 +106,13 @@ impl Wrapped for SimStore {
             self.seam.alive().await;
             let answer = read().await;
             match &answer {
-                Err(ReadError::Damaged { .. }) => self.seam.sim.mark("a damaged row is met"),
+                Err(ReadError::Damaged { .. }) => self.seam.sim.mark("a damaged row is read"),
                 Err(ReadError::Failed(_) | ReadError::Unavailable(_)) => {
                     self.seam.sim.read_fails(&self.seam.process, name);
                 }
                 Ok(_) => {}
             }
-            // Nobody reads on after the process died in the middle of it.
+            // No caller continues after the process was killed during the read.
             self.seam.alive().await;
             answer
         })

@@ -1,12 +1,12 @@
-//! What happened, in order: a hash that must be the same every time, and, where asked for, lines to read.
+//! The trace of a run: a hash that must be the same in every repetition and, if requested, readable lines.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::{coverage::Places, index::Index};
 
-/// Who did it; a lane of the report.
+/// The source of an event; a swimlane of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lane {
+pub enum Source {
     /// Customers and agents.
     Payer,
     /// The Hive chain and its nodes.
@@ -17,7 +17,7 @@ pub enum Lane {
     Session,
     /// The disk below the store.
     Disk,
-    /// Webhooks on their way.
+    /// Webhooks in flight.
     Webhook,
     /// Merchants.
     Merchant,
@@ -27,8 +27,8 @@ pub enum Lane {
     Engine(u8),
 }
 
-impl Lane {
-    /// Every lane of a single engine, from the top of the report down.
+impl Source {
+    /// Every source of a run with one engine, in the order of the report.
     pub const ALL: [Self; 8] = [
         Self::Payer,
         Self::Ledger,
@@ -40,7 +40,7 @@ impl Lane {
         Self::Process,
     ];
 
-    /// Returns the lanes of a run, from the top of the report down: each of several engines has its own.
+    /// Returns the sources of a run, in the order of the report: each of several engines has its own.
     #[must_use]
     pub fn of_run(engines: usize) -> Vec<Self> {
         let engines = u8::try_from(engines).unwrap_or(u8::MAX);
@@ -50,7 +50,7 @@ impl Lane {
 
     /// Returns its name.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Payer => "payer",
             Self::Ledger => "ledger",
@@ -72,15 +72,15 @@ impl Lane {
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When, in virtual milliseconds since the simulation began.
+    /// The time, virtual milliseconds since the simulation began.
     pub at_ms: u64,
     /// Who.
-    pub lane: Lane,
-    /// What kind of thing.
+    pub source: Source,
+    /// The kind of event.
     pub kind: &'static str,
     /// The session it is about, by its number in the script.
     pub session: Option<u32>,
-    /// What, in words.
+    /// The description.
     pub text: String,
     /// Whether it is a fault that was injected.
     pub is_fault: bool,
@@ -89,11 +89,11 @@ pub struct Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.is_fault { "!" } else { " " };
-        write!(f, "{:>12} {mark} {:<8} {}", show_ms(self.at_ms), self.lane.word(), self.text)
+        write!(f, "{:>12} {mark} {:<8} {}", show_ms(self.at_ms), self.source.as_str(), self.text)
     }
 }
 
-/// Writes virtual time as a person reads it: `12m04.250s`.
+/// Formats virtual time: `12m04.250s`.
 #[must_use]
 pub fn show_ms(ms: u64) -> String {
     let (hours, minutes, seconds, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
@@ -104,7 +104,7 @@ pub fn show_ms(ms: u64) -> String {
     }
 }
 
-/// What happened so far.
+/// The events so far.
 #[derive(Debug, Default)]
 pub struct Trace {
     hash: u64,
@@ -118,44 +118,51 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Returns an empty trace; it keeps lines only if asked to.
+    /// Returns an empty trace; it keeps lines only if `keeps_lines` is set.
     #[must_use]
     pub fn new(keeps_lines: bool) -> Self {
         Self { lines: keeps_lines.then(Vec::new), ..Self::default() }
     }
 
-    /// Records an event. Its words are written only where lines are kept; time, kind, session and `detail` are hashed.
+    /// Records an event. Its text is built only where lines are kept; time, kind, session and `detail` are hashed.
     pub fn event(
         &mut self,
         at_ms: u64,
-        lane: Lane,
+        source: Source,
         kind: &'static str,
         session: Option<u32>,
         detail: u64,
         text: impl FnOnce() -> String,
     ) {
-        self.note(at_ms, lane, kind, session, detail, false, text);
+        self.note(at_ms, source, kind, session, detail, false, text);
     }
 
     /// Records an injected fault.
-    pub fn fault(&mut self, at_ms: u64, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+    pub fn fault(
+        &mut self,
+        at_ms: u64,
+        source: Source,
+        kind: &'static str,
+        detail: u64,
+        text: impl FnOnce() -> String,
+    ) {
         *self.faults.entry(kind).or_default() += 1;
-        self.note(at_ms, lane, kind, None, detail, true, text);
+        self.note(at_ms, source, kind, None, detail, true, text);
     }
 
-    /// Records when a fault that lasts will end. Lines are all it changes.
-    pub fn fault_will_end(&mut self, at_ms: u64, lane: Lane, text: impl FnOnce() -> String) {
+    /// Records when a fault that lasts will end. It changes only the lines.
+    pub fn fault_will_end(&mut self, at_ms: u64, source: Source, text: impl FnOnce() -> String) {
         if self.lines.is_some() {
-            self.ends.push(Line { at_ms, lane, kind: "fault.over", session: None, text: text(), is_fault: false });
+            self.ends.push(Line { at_ms, source, kind: "fault.over", session: None, text: text(), is_fault: false });
         }
     }
 
-    /// Counts that a rare place was reached.
+    /// Counts that a rare state was reached.
     pub fn mark(&mut self, name: &'static str) {
         *self.marks.entry(name).or_default() += 1;
     }
 
-    /// Counts that a fault struck a node.
+    /// Counts a fault of a node.
     pub fn count_node_fault(&mut self, fault: &'static str, node: usize) {
         *self.places.entry((fault, node)).or_default() += 1;
     }
@@ -164,7 +171,7 @@ impl Trace {
     fn note(
         &mut self,
         at_ms: u64,
-        lane: Lane,
+        source: Source,
         kind: &'static str,
         session: Option<u32>,
         detail: u64,
@@ -181,22 +188,22 @@ impl Trace {
         self.mix(session.map_or(u64::MAX, u64::from));
         self.mix(detail);
         if let Some(lines) = &mut self.lines {
-            lines.push(Line { at_ms, lane, kind, session, text: text(), is_fault });
+            lines.push(Line { at_ms, source, kind, session, text: text(), is_fault });
         }
     }
 
-    /// Puts a number into the hash.
+    /// Mixes a number into the hash.
     pub fn mix(&mut self, word: u64) {
         self.hash = (self.hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
-    /// Returns the hash of everything noted.
+    /// Returns the hash of all events.
     #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns how much was noted.
+    /// Returns the number of events.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.events
@@ -208,19 +215,19 @@ impl Trace {
         &self.faults
     }
 
-    /// Returns how often a rare place was reached.
+    /// Returns how often a rare state was reached.
     #[must_use]
     pub fn marked(&self, name: &str) -> u64 {
         self.marks.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the rare places reached, by name.
+    /// Returns the rare states reached, by name.
     #[must_use]
     pub fn marks(&self) -> BTreeMap<&'static str, u64> {
         self.marks.iter().map(|(name, count)| (*name, *count)).collect()
     }
 
-    /// Returns the faults of nodes, by what they are and the node's place.
+    /// Returns the faults of nodes, by name and the node's position.
     #[must_use]
     pub const fn places(&self) -> &Places {
         &self.places

@@ -1,5 +1,5 @@
-//! The shapes of our answers against captured answers of real nodes. Those are read in place, beside the repository,
-//! and are not part of it: where they are absent these tests are ignored and say so.
+//! The shapes of our responses against captured responses of real nodes. Those are read in place, beside the repository,
+//! and are not part of it: where they are absent these tests are skipped with a message.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,7 +14,7 @@ use simulations::{
     ledger::Genesis,
 };
 
-/// The captured file, the method that answers like it, its parameters, and members whose values vary in shape.
+/// The captured file, the method with such a response, its parameters, and members whose values vary in shape.
 const CASES: [(&str, &str, &str); 9] = [
     ("condenser_api.get_dynamic_global_properties.json", "condenser_api.get_dynamic_global_properties", "[]"),
     ("database_api.get_dynamic_global_properties.json", "database_api.get_dynamic_global_properties", "{}"),
@@ -36,7 +36,7 @@ fn main() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/ledger/rpc");
     let absent = !folder.is_dir();
     if absent {
-        eprintln!("no captured answers at {}: these tests are ignored", folder.display());
+        eprintln!("no captured responses at {}: these tests are ignored", folder.display());
     }
     let trials = CASES
         .into_iter()
@@ -78,7 +78,7 @@ async fn ours(method: &str, params: &str) -> Value {
     answer
 }
 
-/// Every member of a captured answer is in ours, of the same type; a number may stand for digits and the other way
+/// Every member of a captured response is in ours, of the same type; a number may replace digits and the other way
 /// round, as hived itself changes with the size of the number.
 fn compare(at: &str, captured: &Value, ours: &Value, wrong: &mut Vec<String>) {
     match (captured, ours) {

@@ -1,4 +1,4 @@
-//! What the chain does over time: finality, forks, expiry, what happens by itself, and that no money is made or lost.
+//! The chain over time: finality, forks, expiry, virtual operations, and conservation of money.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -252,7 +252,7 @@ fn a_recurrent_transfer_pays_at_once_and_at_its_times_and_ends() {
     ));
     assert!(due.neutral().transfers.is_empty(), "it is no transfer operation");
     assert_eq!(hbd(&chain, "shop.demo"), 110_000);
-    // A fork takes it back, and then it happens again.
+    // A fork removes it, and then it happens again.
     chain.fork(1, &Orphans::Keep).unwrap();
     assert_eq!(hbd(&chain, "shop.demo"), 105_000);
     chain.produce(time(86_403));
@@ -334,10 +334,10 @@ fn each_lie_changes_what_a_node_shows_and_nothing_else() {
     produce(&mut chain, 4);
     let truth = chain.block(1).unwrap().neutral();
     let name = |text: &str| AccountName::parse(text).unwrap();
-    let tell = |lie: Lie| Node { lie: Some(lie), ..Node::default() };
+    let lying = |lie: Lie| Node { lie: Some(lie), ..Node::default() };
     let shown = |node: &Node| node.view(&chain).block(1).unwrap().neutral();
 
-    let invented = tell(Lie::InventTransfer {
+    let invented = lying(Lie::InventTransfer {
         block: 1,
         from: name("carol"),
         to: name("bob"),
@@ -348,19 +348,19 @@ fn each_lie_changes_what_a_node_shows_and_nothing_else() {
     assert_eq!(transfers.len(), 2);
     assert_eq!((transfers[1].from.as_str(), transfers[1].memo.as_str()), ("carol", "false"));
     assert_eq!(shown(&invented).id, truth.id, "the id does not give it away");
-    assert_eq!(shown(&tell(Lie::OmitTransfers)).transfers, []);
-    assert_eq!(shown(&tell(Lie::InflateTransfers)).transfers[0].money.units, 10_000);
-    assert_eq!(tell(Lie::EverythingIsFinal).view(&chain).irreversible_num(), 4);
-    let ahead = tell(Lie::HeadAhead { blocks: 5 });
+    assert_eq!(shown(&lying(Lie::OmitTransfers)).transfers, []);
+    assert_eq!(shown(&lying(Lie::InflateTransfers)).transfers[0].money.units, 10_000);
+    assert_eq!(lying(Lie::EverythingIsFinal).view(&chain).irreversible_num(), 4);
+    let ahead = lying(Lie::HeadAhead { blocks: 5 });
     assert_eq!((ahead.view(&chain).head().0.number(), ahead.view(&chain).irreversible_num()), (9, 9));
     let key = genesis.key("carol", Role::Active).public();
-    let keys = tell(Lie::Keys { key });
+    let keys = lying(Lie::Keys { key });
     assert!(keys.view(&chain).account("alice").unwrap().authorities.active.key_auths.contains_key(&key));
-    assert!(tell(Lie::SwallowBroadcasts).view(&chain).swallows_broadcasts());
+    assert!(lying(Lie::SwallowBroadcasts).view(&chain).swallows_broadcasts());
     assert_eq!(chain.block(1).unwrap().neutral(), truth);
 }
 
-/// What somebody might do to a chain.
+/// An arbitrary operation on a chain.
 #[derive(Debug, Clone)]
 enum Step {
     Pay { from: usize, to: usize, units: u64, hive: bool },
@@ -382,7 +382,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 const PEOPLE: [&str; 4] = ["alice", "bob", "carol", "shop.demo"];
 
-/// Does the steps; checks at each that no money is made or lost, and that nobody owes.
+/// Executes the steps; checks after each that no money is created or lost, and that no balance is negative.
 fn live(steps: &[Step]) -> Chain {
     let (mut chain, genesis) = chain();
     let all = |chain: &Chain, pot: BalanceKind| chain.accounts().map(|account| account.balance(pot).units).sum::<i64>();
@@ -395,7 +395,7 @@ fn live(steps: &[Step]) -> Chain {
                 let amount = Money::new(*units, currency).to_string();
                 let (from, to) = (PEOPLE[*from], PEOPLE[*to]);
                 let key = genesis.key(from, Role::Active);
-                // Refused for want of money, at times.
+                // Sometimes refused for insufficient funds.
                 let _ = chain.broadcast(chain.transfer(from, to, &amount, &round.to_string(), &key).unwrap());
             }
             Step::Produce(count) => (0..*count).for_each(|_| drop(chain.produce(time(clock)).time().to_ledger())),
@@ -421,7 +421,7 @@ proptest! {
     fn no_history_makes_or_loses_money_and_the_same_history_is_the_same_chain(steps in proptest::collection::vec(step(), 1..40)) {
         let (one, two) = (live(&steps), live(&steps));
         prop_assert_eq!(one.head(), two.head());
-        // The balances are what the blocks say, and nothing else.
+        // The balances follow from the blocks alone.
         let mut paid = std::collections::BTreeMap::<(String, Currency), i64>::new();
         for number in 1..=one.head().number() {
             for transfer in one.block(number).unwrap().neutral().transfers {
@@ -442,7 +442,7 @@ proptest! {
 }
 
 #[test]
-fn what_the_engine_reads_of_a_block_is_what_the_chain_says() {
+fn the_engine_reads_the_contents_of_a_block_correctly() {
     let (mut chain, genesis) = chain();
     pay(&mut chain, &genesis, "alice", "bob", "1.000 HIVE", "é 🐝 \"quoted\"");
     produce(&mut chain, 1);

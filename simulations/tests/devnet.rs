@@ -1,4 +1,4 @@
-//! The dev ledger over real sockets: what nodes answer, what control does to them, and golden answers.
+//! The dev ledger over real sockets: responses of nodes, effects of the control API, and golden responses.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use tokio::{
 
 const START: u64 = 1_800_000_000;
 
-/// A ledger whose clock stands still and whose blocks come when asked for.
+/// A ledger with a fixed clock that produces blocks on request only.
 fn options() -> Options {
     let clock = Arc::new(|| Timestamp::from_seconds(START));
     let options = Options::new(Genesis::demo([7; 32], Timestamp::from_seconds(START)), clock);
@@ -30,12 +30,12 @@ async fn start() -> Devnet {
     Devnet::start(options()).await.unwrap()
 }
 
-/// Sends raw HTTP and gives back all that comes; nothing, if the other side hangs up.
+/// Sends raw HTTP and returns the response; empty if the other side closes the connection.
 async fn exchange(address: SocketAddr, request: String) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // A connection that is cut gives an error or an early end; either is "nothing".
+    // A closed connection gives an error or an early end; both count as empty.
     let _ = stream.read_to_string(&mut answer).await;
     answer
 }
@@ -66,7 +66,7 @@ async fn control(devnet: &Devnet, method: &str, params: Value) -> Value {
     devnet.control(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
 }
 
-/// Prints an answer with its members sorted, however the JSON library keeps them.
+/// Prints a response with sorted members, independently of the JSON library.
 fn pretty(value: &Value) -> String {
     fn sorted(value: &Value) -> Value {
         match value {
@@ -82,7 +82,7 @@ fn pretty(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn the_main_answers_are_these() {
+async fn the_main_responses_match_the_snapshots() {
     let devnet = start().await;
     let paid = control(
         &devnet,
@@ -284,7 +284,7 @@ async fn a_lost_reply_is_still_a_broadcast() {
 }
 
 #[tokio::test]
-async fn a_synchronous_broadcast_answers_with_its_block_and_a_refused_one_at_once() {
+async fn a_synchronous_broadcast_returns_its_block_and_a_refused_one_returns_immediately() {
     let devnet = start().await;
     let genesis = devnet.genesis();
     let mut chain = simulations::ledger::Chain::new(genesis);
@@ -313,7 +313,7 @@ async fn a_synchronous_broadcast_answers_with_its_block_and_a_refused_one_at_onc
 }
 
 #[tokio::test]
-async fn an_account_history_is_told_in_both_forms_and_by_its_filter() {
+async fn an_account_history_is_returned_in_both_forms_and_filtered() {
     let devnet = start().await;
     for (from, to, memo) in [("alice", "shop.demo", "one"), ("bob", "shop.demo", "two"), ("alice", "bob", "three")] {
         let params = json!({ "from": from, "to": to, "amount": "1.000 HBD", "memo": memo });
@@ -358,7 +358,7 @@ async fn an_account_history_is_told_in_both_forms_and_by_its_filter() {
 }
 
 #[tokio::test]
-async fn control_answers_at_its_own_address_too() {
+async fn the_control_api_has_its_own_endpoint_too() {
     let devnet = start().await;
     let address = devnet.control_addr.unwrap();
     let status = rpc(address, "control.produce", json!({"count": 2})).await.unwrap();

@@ -18,19 +18,19 @@ fn runs_with_several_engines_repeat_exactly() {
 }
 
 #[test]
-fn a_scenario_names_the_engine_that_is_killed_frozen_or_cut_off() {
+fn a_scenario_names_the_engine_that_is_killed_paused_or_cut_off() {
     let text = r#"
 name = "Three engines, each with a fault of its own"
 seed = 1
 steps = [
   { at = "30s", who = "process", does = "be killed", engine = 1 },
-  { at = "31s", who = "process", does = "freeze", for = "20s", engine = 2 },
+  { at = "31s", who = "process", does = "pause", for = "20s", engine = 2 },
   { at = "32s", who = "process", does = "lose the store", for = "5s" },
   { at = "33s", who = "process", does = "lose a node", node = 1, for = "5s", engine = 2 },
   { at = "40s", who = "store", does = "fail over", for = "3s" },
   { at = "50s", who = "store", does = "break a commit", manner = "late", by = "2s", engine = 2 },
 ]
-[world]
+[environment]
 engines = 3
 store_delay = "20ms"
 lease = "10s"
@@ -39,17 +39,18 @@ clock_drift = "1%"
     let script = scenario::read(text).unwrap();
     assert_eq!(scenario::read(&scenario::write(&script)).unwrap(), script, "it reads back");
     let lines = runner::run(&script, true).lines;
-    for (lane, text) in [
+    for (source, text) in [
         ("engine 1", "the process is killed"),
         ("engine 2", "the process stands still"),
         ("engine 0", "cannot reach the store"),
         ("engine 2", "cannot reach node 1"),
         ("disk", "the store fails over"),
     ] {
-        let is_there = lines.iter().any(|line| line.lane.word() == lane && line.text.contains(text));
-        assert!(is_there, "{lane}: {text:?} is not among\n{}", faults(&lines));
+        let is_there = lines.iter().any(|line| line.source.as_str() == source && line.text.contains(text));
+        assert!(is_there, "{source}: {text:?} is not among\n{}", faults(&lines));
     }
-    let boots = |lane: &str| lines.iter().filter(|line| line.lane.word() == lane && line.kind == "boot").count();
+    let boots =
+        |source: &str| lines.iter().filter(|line| line.source.as_str() == source && line.kind == "boot").count();
     assert_eq!((boots("engine 0"), boots("engine 1"), boots("engine 2")), (1, 2, 1));
 }
 
@@ -60,9 +61,9 @@ fn faults(lines: &[simulations::trace::Line]) -> String {
 #[test]
 fn faults_that_do_not_fit_the_number_of_engines_are_refused() {
     let file = |engines: usize, step: &str| {
-        format!("name = \"x\"\nsteps = [\n  {{ at = \"1s\", {step} }},\n]\n[world]\nengines = {engines}\n")
+        format!("name = \"x\"\nsteps = [\n  {{ at = \"1s\", {step} }},\n]\n[environment]\nengines = {engines}\n")
     };
-    for (engines, step, says) in [
+    for (engines, step, message) in [
         (1, r#"who = "process", does = "be killed", engine = 1"#, "`engine` 1: there are 1"),
         (3, r#"who = "process", does = "be killed", engine = 3"#, "`engine` 3: there are 3"),
         (1, r#"who = "store", does = "fail over", for = "3s""#, "needs several `engines`"),
@@ -74,6 +75,6 @@ fn faults_that_do_not_fit_the_number_of_engines_are_refused() {
         (6, r#"who = "process", does = "be killed""#, "`engines` must be from 1 to 5"),
     ] {
         let error = scenario::read(&file(engines, step)).expect_err(step);
-        assert!(error.why.contains(says), "{step}: {}", error.why);
+        assert!(error.why.contains(message), "{step}: {}", error.why);
     }
 }

@@ -1,10 +1,10 @@
-//! The scenario library: every file ends as it says, and together they cover the tables of the interface.
+//! The scenario library: every file ends as expected, and together they cover the tables of the interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use simulations::{runner, scenario, script::Script};
 
-/// The rows of the interface's table of states, as the simulation marks them, and a scenario that goes through each.
+/// The rows of the interface's table of states, by their marks, and a scenario that goes through each.
 const TRANSITIONS: [(&str, &str, &str); 8] = [
     ("(none) to pending", "a session opens", "exact"),
     ("pending to processing", "a session is processing", "agent-processing"),
@@ -62,8 +62,8 @@ const CASES: [(&str, &str, &str, &[&str]); 34] = [
 /// The races of agents, each with its scenario.
 const RACES: [(&str, &str); 13] = [
     ("two agents, one session", "two-agents"),
-    ("one request twice at once", "agent-asks-twice"),
-    ("one request twice, a node apart", "agent-asks-twice-slowly"),
+    ("one request twice at once", "agent-settles-twice"),
+    ("one request twice, a node apart", "agent-settles-twice-on-slow-nodes"),
     ("a transaction that paid another session", "agent-replays"),
     ("an agent and a wallet", "agent-and-wallet"),
     ("an agent and a cancellation", "agent-beats-cancel"),
@@ -76,30 +76,30 @@ const RACES: [(&str, &str); 13] = [
     ("another server's payment, asked again after a kill", "agent-pays-elsewhere"),
 ];
 
-/// What a scenario is about, where its end alone does not show that it happened.
+/// The mark of a scenario whose final state alone does not show that it happened.
 const REACHED: [(&str, &str); 24] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),
     ("recurrent-transfer-lagging-node", "a recurrent transfer is executed"),
     ("recurrent-transfer-only-node-falls-back", "a recurrent transfer is executed"),
     ("recurrent-transfer-without-an-api", "a recurrent transfer is executed"),
-    ("a-day-ends", "a day's books are checked"),
-    ("a-day-nobody-tells-of", "a day's books cannot be checked"),
-    ("before-its-session", "a session appears after its money"),
-    ("before-its-session-and-killed", "a session appears after its money"),
-    ("before-its-session-and-expired", "a session appears after its money"),
-    ("sent-back", "a merchant sends money back"),
+    ("a-day-ends", "a day is reconciled"),
+    ("a-day-without-account-histories", "a day cannot be reconciled"),
+    ("before-its-session", "a session appears after its transfer"),
+    ("before-its-session-and-killed", "a session appears after its transfer"),
+    ("before-its-session-and-expired", "a session appears after its transfer"),
+    ("sent-back", "a merchant sends a refund"),
     ("sent-back", "a merchant decides about an exception"),
-    ("sent-back", "a merchant tries what is another's"),
-    ("sent-back", "an event is sent again by hand"),
+    ("sent-back", "a merchant calls with another's ids"),
+    ("sent-back", "an event is redelivered on request"),
     ("reads-fail", "a read of the store fails"),
-    ("accounts-of-others", "a stranger sends a merchant's proof"),
+    ("accounts-of-others", "a third party sends a merchant's proof"),
     ("restored-from-a-backup", "a backup is restored"),
     ("restored-without-a-claim", "a backup is restored"),
     ("restored-while-an-agent-waits", "a backup is restored"),
-    ("sent-back-before-the-price-is-final", "a merchant sends money back"),
+    ("sent-back-before-the-price-is-final", "a merchant sends a refund"),
     ("unusual-nodes", "a node of another chain is refused"),
-    ("accounts-of-others", "a stale proof gives no right"),
+    ("accounts-of-others", "a stale proof is refused"),
     ("accounts-of-others", "a merchant ignores a transfer"),
     ("accounts-of-others", "an account is changed too often"),
 ];
@@ -118,7 +118,7 @@ fn library() -> BTreeMap<String, Script> {
 }
 
 #[test]
-fn every_scenario_ends_as_it_says_and_together_they_take_every_transition() {
+fn every_scenario_ends_as_expected_and_together_they_take_every_transition() {
     let library = library();
     assert!(library.len() >= 20, "{} scenarios", library.len());
     let mut wrong = Vec::new();

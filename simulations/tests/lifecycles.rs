@@ -7,7 +7,7 @@ use simulations::{
     simulation::Outcome,
 };
 
-/// Runs a script that must keep every invariant; tells its trace if it does not.
+/// Runs a script that must keep every invariant; panics with its trace if it does not.
 fn keeps_every_invariant(script: &Script) -> Outcome {
     let outcome = runner::run(script, false);
     if let Some(violation) = &outcome.violation {
@@ -52,13 +52,13 @@ fn faulty_simulations_keep_every_invariant() {
     }
 }
 
-/// Nodes ahead of time for good, and a session of another engine that was opened before anybody followed the ledger.
+/// Nodes that stay ahead of the true time, and a session of another engine that was opened before an engine followed the ledger.
 #[test]
 fn seed_1608_keeps_every_invariant() {
     keeps_every_invariant(&plan::of_seed(1608, 50, Mix::Swarm));
 }
 
-/// A seller disconnects while the claim of its request is stored, and never asks again.
+/// A seller disconnects while the claim of its request is stored, and never repeats it.
 #[test]
 fn seed_94_keeps_every_invariant() {
     keeps_every_invariant(&plan::of_seed(94, 50, Mix::Both));
@@ -69,7 +69,7 @@ fn a_malformed_scenario_names_line_and_field() {
     let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");
     let create = "at = \"1s\", who = \"merchant 0\", does = \"create\", session = \"A\"";
     let with_amount = format!("{create}, amount = \"1.000 HBD\"");
-    for (text, line, says) in [
+    for (text, line, message) in [
         ("name = 5".to_owned(), 1, "invalid type"),
         ("name = \"x\"\nspeed = 3".to_owned(), 2, "unknown field `speed`"),
         (
@@ -78,7 +78,7 @@ fn a_malformed_scenario_names_line_and_field() {
             "`faults` \"disk.smoke\" is none of \"rpc.error\"",
         ),
         ("name = \"x\"\n[faults]\n\"rpc.error\" = \"101%\"".to_owned(), 3, "`rpc.error` must be a share"),
-        ("name = \"x\"\n[world]\nnodes = 9".to_owned(), 2, "`nodes` must be from 1 to 5"),
+        ("name = \"x\"\n[environment]\nnodes = 9".to_owned(), 2, "`nodes` must be from 1 to 5"),
         (step("at = \"-1s\", who = \"disk\", does = \"power-cut\""), 3, "`at` \"-1s\" is no time"),
         (step("at = \"1s\", who = \"moon\", does = \"rise\""), 3, "`who` \"moon\" is none of \"merchant\""),
         (step("at = \"1s\", who = \"payer 0\", does = \"rise\""), 3, "`does` \"rise\" is none of \"pay\""),
@@ -111,6 +111,6 @@ fn a_malformed_scenario_names_line_and_field() {
         ),
     ] {
         let error = scenario::read(&text).expect_err(&text);
-        assert!(error.line == line && error.why.contains(says), "{text}\nline {}: {}", error.line, error.why);
+        assert!(error.line == line && error.why.contains(message), "{text}\nline {}: {}", error.line, error.why);
     }
 }

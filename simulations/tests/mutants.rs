@@ -1,4 +1,4 @@
-//! A quick gate over the mutants: those named as new, and a sample of the others, must be noticed. All of them:
+//! A quick check of the mutants: those named as new, and a sample of the others, must be killed. All of them:
 //! `cargo run -- simulate mutants`.
 #![cfg(debug_assertions)]
 
@@ -12,9 +12,9 @@ use simulations::{
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
 const NEW: &[&str] = &["duties-kept-without-nodes", "claimed-session-is-passivated"];
-/// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
+/// How many of the others are drawn, unless `MUTANTS` sets the number (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
-/// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.
+/// The seed that draws them, unless `HIVETILL_MUTANT_SEED` is set.
 const SEED: u64 = 1;
 
 #[test]

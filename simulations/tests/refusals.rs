@@ -1,4 +1,4 @@
-//! Every way in which the chain refuses a transaction, with hived's own code, name and words.
+//! Every way in which the chain refuses a transaction, with hived's code, name and message.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,7 @@ use simulations::ledger::{Chain, Genesis, Refused, Role};
 
 const START: u64 = 1_800_000_000;
 
-/// A chain of 10 blocks, and the genesis that has its keys.
+/// A chain of 10 blocks, and its genesis, which has the keys.
 fn chain() -> (Chain, Genesis) {
     let genesis = Genesis::demo([7; 32], Timestamp::from_seconds(START));
     let mut chain = Chain::new(&genesis);
@@ -24,7 +24,7 @@ fn chain() -> (Chain, Genesis) {
     (chain, genesis)
 }
 
-/// A transfer by alice that is good in every way.
+/// A valid transfer by alice.
 fn good(chain: &Chain) -> Transaction {
     let (ref_block_num, ref_block_prefix) = tapos_of(chain.head());
     Transaction {
@@ -41,7 +41,7 @@ fn transfer(from: &str, to: &str, units: i64, memo: &str) -> Operation {
     Operation::Transfer(Transfer { from: from.into(), to: to.into(), amount, memo: memo.into() })
 }
 
-/// Changes a good transaction, lets alice sign it, and broadcasts it.
+/// Changes a valid transaction, lets alice sign it, and broadcasts it.
 fn broadcast(chain: &mut Chain, genesis: &Genesis, change: impl FnOnce(&mut Transaction)) -> Result<(), Refused> {
     let mut transaction = good(chain);
     change(&mut transaction);
@@ -49,7 +49,7 @@ fn broadcast(chain: &mut Chain, genesis: &Genesis, change: impl FnOnce(&mut Tran
     chain.broadcast(transaction).map(drop)
 }
 
-/// Asserts hived's code, name and words of a refusal.
+/// Asserts hived's code, name and message of a refusal.
 #[track_caller]
 fn refused(result: Result<(), Refused>, rpc_code: i32, code: u32, name: &str, message: &str) {
     let rendered = result.expect_err("must be refused").render();
@@ -65,7 +65,7 @@ fn a_good_transfer_is_accepted_in_either_packing_and_by_open_authority() {
     hf26.operations = vec![transfer("alice", "bob", 2_000, "hf26")];
     hf26.sign(chain.chain_id(), Pack::Hf26, &genesis.key("alice", Role::Active));
     assert_eq!(chain.broadcast(hf26.clone()), Ok(hf26.id(Pack::Hf26)));
-    // Anybody may spend what `temp` has.
+    // `temp` needs no signature to spend.
     chain.grant(&AccountName::parse("temp").unwrap(), engine::money::Currency::Hbd, 5_000);
     let mut open = good(&chain);
     open.operations = vec![transfer("temp", "bob", 5_000, "")];
@@ -180,7 +180,7 @@ fn money_that_is_not_there() {
         "assert_exception",
         "Account alice does not have sufficient funds for balance adjustment. Required: -10000.001 HBD, Available: 10000.000 HBD",
     );
-    // What waits for a block is spent already, and one transaction counts as a whole.
+    // Pending transactions are spent already, and a transaction is atomic.
     broadcast(&mut chain, &genesis, |tx| tx.operations = vec![transfer("alice", "bob", 6_000_000, "")]).unwrap();
     let again = broadcast(&mut chain, &genesis, |tx| {
         tx.operations = vec![transfer("alice", "bob", 2_500_000, "a"), transfer("alice", "bob", 2_500_000, "b")];
@@ -222,7 +222,7 @@ fn a_reference_block_of_another_fork() {
         "transaction_tapos_exception",
         "trx.ref_block_prefix == tapos_block_summary.block_id._hash[1]",
     );
-    // Any block that is not too old will do, and the genesis itself while the chain is young.
+    // Any recent block is a valid reference, and the genesis itself while the chain is young.
     for number in 0..=10u16 {
         let id = chain.block(number.into()).map(|block| block.id).unwrap_or_default();
         broadcast(&mut chain, &genesis, |tx| {

@@ -1,4 +1,4 @@
-//! What a person reads of a failure: one screen, and one page that needs nothing else.
+//! Reports of a failure: one screen of text, and one self-contained HTML page.
 
 use simulations::{report, runner, scenario};
 
@@ -18,7 +18,7 @@ A = { state = ["failed"] }
 "#;
 
 #[test]
-fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again() {
+fn a_failure_fits_on_one_screen_with_rule_observation_seed_and_command_to_repeat() {
     let script = scenario::read(WRONG).unwrap();
     let outcome = runner::run(&script, true);
     let violation = outcome.violation.clone().expect("the scenario expects what does not happen");
@@ -38,20 +38,20 @@ fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again
     ] {
         assert!(screen.contains(part), "{part:?} is not in\n{screen}");
     }
-    let trace = screen.lines().skip_while(|line| !line.starts_with("story")).skip(1);
+    let trace = screen.lines().skip_while(|line| !line.starts_with("trace of")).skip(1);
     assert!(trace.take_while(|line| !line.is_empty()).count() <= 22);
 }
 
 #[test]
-fn a_page_is_one_file_with_every_lane_and_the_broken_rule() {
+fn a_page_is_one_file_with_every_swimlane_and_the_broken_rule() {
     let script = scenario::read(WRONG).unwrap();
     let outcome = runner::run(&script, true);
     let page = report::html(&script, &outcome, "a build", "a command");
-    for lane in ["payer", "ledger", "scanner", "session", "disk", "webhook", "merchant", "process"] {
-        assert!(page.contains(&format!(">{lane}</text>")), "no lane {lane}");
+    for source in ["payer", "ledger", "scanner", "session", "disk", "webhook", "merchant", "process"] {
+        assert!(page.contains(&format!(">{source}</text>")), "no source {source}");
     }
     for part in
-        ["the rule breaks here", "it is completed, expected failed", "class=dead", "class=boot", "class=completed"]
+        ["the invariant breaks here", "it is completed, expected failed", "class=dead", "class=boot", "class=completed"]
     {
         assert!(page.contains(part), "{part:?} is missing");
     }
@@ -71,7 +71,7 @@ steps = [
   { at = "98s", who = "ledger", does = "fork", depth = 4, forget = true },
 ]
 
-[world]
+[environment]
 finality_lag = 20
 
 [expect]
@@ -82,10 +82,10 @@ finality_lag = 20
     let violation = outcome.violation.clone().expect("the transfer is gone");
     let screen = report::failure(&script, &outcome, &violation, "a build", "a command");
     let page = report::html(&script, &outcome, "a build", "a command");
-    for told in [&screen, &page] {
+    for text in [&screen, &page] {
         for part in ["session blue mug", "shop 0: OtherAccount", "a fork replaces 4 blocks"] {
-            assert!(told.contains(part), "{part:?} is not in\n{told}");
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
-        assert!(!told.contains("shop 1: OtherAccount"), "another shop has nothing to do with it");
+        assert!(!text.contains("shop 1: OtherAccount"), "another shop has nothing to do with it");
     }
 }

@@ -414,7 +414,7 @@ async fn a_customer_can_cancel_and_stop_the_redirect() {
     tab.goto(&format!("{}?lang=de", address(&shop, &payment))).await;
     tab.click("#cancel").await;
     tab.shows("Brechen Sie nicht ab, wenn Sie sie schon gesendet haben.").await;
-    tab.look("cancel-asks").await;
+    tab.look("cancel-confirmation").await;
     tab.click("#cancel-yes").await;
     tab.shows("Wird abgebrochen…").await;
     tab.shows("Diese Zahlung wurde abgebrochen.").await;

@@ -156,9 +156,9 @@ impl Tab {
         });
     }
 
-    /// Installs a simulated Keychain `delay_ms` after each page load. The test answers its requests.
+    /// Installs a simulated Keychain `delay_ms` after each page load. The test responds to its requests.
     pub(super) async fn install_keychain(&self, delay_ms: u32) {
-        self.page.execute(AddBindingParams::new("keychainAsks")).await.expect("a binding");
+        self.page.execute(AddBindingParams::new("keychainRequest")).await.expect("a binding");
         let script = KEYCHAIN.replace("DELAY", &delay_ms.to_string());
         let script = AddScriptToEvaluateOnNewDocumentParams::new(script);
         self.page.evaluate_on_new_document(script).await.expect("a script");
@@ -205,9 +205,9 @@ impl Tab {
         !locked(&self.requests).is_empty()
     }
 
-    /// Answers a request as Keychain.
+    /// Responds to a request as Keychain.
     pub(super) async fn response(&self, request: &Value, response: &Value) {
-        self.eval::<bool>(&format!("keychainAnswers({}, {response}), true", request["id"])).await;
+        self.eval::<bool>(&format!("keychainRespond({}, {response}), true", request["id"])).await;
     }
 
     /// Disables scripts.
@@ -407,8 +407,8 @@ pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
 const KEYCHAIN: &str = r"(() => {
   const open = new Map();
   let next = 1;
-  const ask = (what, callback) => { const id = next++; open.set(id, callback); window.keychainAsks(JSON.stringify({ id, ...what })); };
-  window.keychainAnswers = (id, answer) => open.get(id)(answer);
+  const ask = (what, callback) => { const id = next++; open.set(id, callback); window.keychainRequest(JSON.stringify({ id, ...what })); };
+  window.keychainRespond = (id, answer) => open.get(id)(answer);
   setTimeout(() => {
     window.hive_keychain = {
       requestHandshake(callback) { setTimeout(callback, 0); },

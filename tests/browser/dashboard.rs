@@ -131,8 +131,8 @@ async fn an_admin_manages_merchants() {
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], false);
     tab.click("button[name=active]").await;
     tab.shows("The merchant is active.").await;
-    let desk = json!({ "amount": "10010", "currency": "HBD", "description": "A desk" });
-    shop.post("/api/public/payments", &desk).send().refused(403, "compliance_hold");
+    let order = json!({ "amount": "10010", "currency": "HBD", "description": "A table" });
+    shop.post("/api/public/payments", &order).send().refused(403, "compliance_hold");
     tab.goto(&format!("{}/dashboard/merchants?active=flagged", dev.api.base)).await;
     tab.click("tbody a").await;
     tab.shows("On hold: one payment: $10.01").await;
@@ -144,7 +144,7 @@ async fn an_admin_manages_merchants() {
     tab.click("#limits").await;
     tab.shows("Individual limits were set.").await;
     tab.look("dashboard-merchant").await;
-    shop.post("/api/public/payments", &desk).send().ok(201);
+    shop.post("/api/public/payments", &order).send().ok(201);
     tab.click("#audit").await;
     tab.shows("compliance cleared").await;
     tab.look("dashboard-audit").await;

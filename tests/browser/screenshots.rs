@@ -69,7 +69,7 @@ async fn paid_states() {
     stage.tab.print("receipt").await;
     stage.tab.goto(&format!("{}/checkout/{}", stage.shop.api.base, exact.id)).await;
     stage.tab.shows("Paid").await;
-    stage.tab.look("completed-for-strangers").await;
+    stage.tab.look("completed-for-third-parties").await;
 }
 
 async fn ended_states() {

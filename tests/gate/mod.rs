@@ -274,7 +274,7 @@ fn a_wrong_payment_never_reaches_the_upstream() {
     for (payment, reason) in cases {
         let refused = pay(&payment);
         assert_eq!((refused.status, &refused.json()["errorReason"]), (402, &json!(reason)), "{}", refused.text());
-        assert!(refused.header("payment-required").is_some(), "it asks again");
+        assert!(refused.header("payment-required").is_some(), "it requires a payment again");
         assert_eq!(receipt(&refused)["success"], false);
     }
     assert_eq!(pay("nonsense").status, 400);
@@ -314,7 +314,7 @@ fn free_and_unknown_routes_are_distinguished() {
     let open = Gate::start(dev, &shop, &upstream, "unmatched = \"free\"");
     assert_eq!(open.api.get("/unknown").send().status, 200);
     let forged =
-        open.api.get("/free").header("x-hivetill-payer", "somebody").header("x-http-method-override", "POST").send();
+        open.api.get("/free").header("x-hivetill-payer", "third.party").header("x-http-method-override", "POST").send();
     assert_eq!(forged.status, 200);
     let last = upstream.requests().pop().expect("a request");
     assert!(!last.head.contains("x-hivetill-payer") && !last.head.contains("override"), "{}", last.head);

@@ -54,7 +54,7 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        Guard::get().tell('+', child.id());
+        Guard::get().send('+', child.id());
         let stdout = lines(child.stdout.take().expect("piped"));
         let stderr = lines(child.stderr.take().expect("piped"));
         Self { child, title, stdout, stderr }
@@ -115,7 +115,7 @@ impl Process {
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        Guard::get().tell('-', self.child.id());
+        Guard::get().send('-', self.child.id());
     }
 
     /// Stops it with SIGTERM and returns its exit status.
@@ -148,7 +148,7 @@ impl Process {
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let title = self.title.clone();
         let status = until(&format!("the end of `{title}`"), || self.child.try_wait().expect("a child of ours"));
-        Guard::get().tell('-', self.child.id());
+        Guard::get().send('-', self.child.id());
         status
     }
 
@@ -259,7 +259,7 @@ impl Guard {
         })
     }
 
-    fn tell(&self, sign: char, pid: u32) {
+    fn send(&self, sign: char, pid: u32) {
         if let Some(stdin) = locked(&self.stdin).as_mut() {
             let _ = writeln!(stdin, "{sign} {pid}");
         }

@@ -181,7 +181,9 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(usual));
     locked(&shared.hooks).push(hook);
     let response = match reply {
-        Reply::Status(status) => format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
+        Reply::Status(status) => {
+            format!("HTTP/1.1 {status} Status\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+        }
         Reply::Redirect(to) => {
             format!("HTTP/1.1 307 Moved\r\nlocation: http://{to}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         }

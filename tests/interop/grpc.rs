@@ -177,7 +177,7 @@ fn scene(setup: &LedgerProcess, api: &crate::harness::Api, grpc: &str, receiver:
     ledger.transfer(&alice, &shop.account.name, "0.100 HBD", "a gift");
     ledger.transfer(&alice, &shop.account.name, "1.500 HBD", "for the mug");
     shop.until_status(&overpaid.id, "completed");
-    let strays = until("two unmatched transfers", || {
+    let unmatched = until("two unmatched transfers", || {
         let list = shop.get("/api/public/unmatched?status=open").send().ok(200);
         list["data"].as_array().filter(|list| list.len() == 2).cloned()
     });
@@ -187,7 +187,7 @@ fn scene(setup: &LedgerProcess, api: &crate::harness::Api, grpc: &str, receiver:
         "admin_key": admin["apiKey"], "second_account": ledger.account("second").name,
         "prover_key": prover.key, "prover_merchant": prover.id, "nonce": challenge["nonce"], "signature": signature,
         "overpaid_payment": overpaid.id, "waiting_payment": waiting.id,
-        "second_unmatched": strays[0]["id"], "unmatched": strays[1]["id"],
+        "second_unmatched": unmatched[0]["id"], "unmatched": unmatched[1]["id"],
         "event": shop.get("/api/public/events").send().ok(200)["events"][0]["id"],
         "past": overpaid_at(&shop, &overpaid.id),
     })

@@ -209,7 +209,7 @@ impl Street {
         let forged = String::from_utf8_lossy(&hook.body).replace("completed", "completed ");
         assert_eq!(self.hand_on(hook, forged.as_bytes()).status, 401, "a changed body has another signature");
         let unsigned = self.shop.request("POST", "/hook").body(hook.body.clone()).send();
-        assert_eq!(unsigned.status, 401, "a stranger signs nothing");
+        assert_eq!(unsigned.status, 401, "a third party cannot sign");
     }
 }
 
@@ -312,7 +312,7 @@ fn restored(street: &mut Street) -> String {
 }
 
 /// The secret is rotated while the shop has the old one; the merchant is inactive while an order is created and another
-/// is paid; a stranger sends a signature that is not text.
+/// is paid; a third party sends a signature that is not text.
 fn refusals(street: &mut Street) -> Vec<String> {
     let path = format!("/api/public/merchants/{}/webhook-secret", street.merchant.id);
     street.merchant.post(&path, &json!({ "graceHours": 24 })).send().ok(200);

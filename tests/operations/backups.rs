@@ -101,7 +101,7 @@ fn a_restored_backup_that_catches_up_has_the_totals_of_the_original() {
     setup.pay(&shop, &late.memo);
     setup.pay(&shop, "a memo without an id");
     shop.until_status(&late.id, "completed");
-    until("the stray transfer", || {
+    until("the unmatched transfer", || {
         let list = shop.get("/api/public/unmatched").send().ok(200);
         (list["data"].as_array()?.len() == 1).then_some(())
     });
@@ -114,7 +114,7 @@ fn a_restored_backup_that_catches_up_has_the_totals_of_the_original() {
     let mut serve = setup.serve("again");
     let shop = back(&shop, &serve);
     shop.until_status(&late.id, "completed");
-    until("the stray transfer", || {
+    until("the unmatched transfer", || {
         let list = shop.get("/api/public/unmatched").send().ok(200);
         (list["data"].as_array()?.len() == 1).then_some(())
     });

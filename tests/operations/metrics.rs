@@ -75,7 +75,7 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     assert_eq!(before.value("hivetill_payment_transitions_total{status=\"completed\"}"), 0.0);
     let payment = shop.open_payment();
     // The session becomes active after its creation is acknowledged.
-    let open = until("the session to be awake, and nothing to be written", || {
+    let open = until("the session to be active, and no pending writes", || {
         let scrape = Scrape::of(&metrics);
         let is_calm = scrape.value("hivetill_commit_queue_depth") == 0.0;
         (scrape.value("hivetill_sessions_active") == 1.0 && is_calm).then_some(scrape)

@@ -98,11 +98,11 @@ fn five_hundred_transfers_of_third_parties_do_not_affect_the_customer() {
     }
     // A transfer without a memo can still be assigned to it.
     dev.ledger.transfer(&alice, &shop.account.name, "0.002 HBD", "");
-    let stray = until("it to be listed", || {
+    let unmatched = until("it to be listed", || {
         let list = shop.get("/api/public/unmatched?status=open").send().ok(200);
         list["data"].as_array().expect("data").first().cloned()
     });
-    let path = format!("/api/public/unmatched/{}/assign", stray["id"].as_str().expect("an id"));
+    let path = format!("/api/public/unmatched/{}/assign", unmatched["id"].as_str().expect("an id"));
     let assigned = shop.post(&path, &json!({ "paymentId": payment.id })).send().ok(200);
     assert_eq!((&assigned["transferCount"], &assigned["amountOverpaid"]), (&json!(503), &json!("112")));
 

@@ -223,7 +223,7 @@ fn memo(payment: &Remembered) -> String {
     format!("pos-{}", payment.id)
 }
 
-/// Returns whether a response asks the caller to retry instead of rejecting the payment.
+/// Returns whether a response requests a retry from the caller instead of rejecting the payment.
 pub(super) fn is_nobodys_fault(word: &Value) -> bool {
     ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].iter().any(|known| word == known)
 }

@@ -84,7 +84,7 @@ pub(super) fn differs(
     let record = look(environment, model, payment)?;
     let none = Vec::new();
     let moved = chain.get(&format!("pos-{}", payment.id)).unwrap_or(&none);
-    let reported: BTreeSet<_> = list(&record["transfers"]).iter().filter_map(|t| told_of(t)).collect();
+    let reported: BTreeSet<_> = list(&record["transfers"]).iter().filter_map(|t| reported_of(t)).collect();
     let real: BTreeSet<_> = moved.iter().map(|moved| (moved.tx_id.as_str(), moved.units)).collect();
     if reported != real {
         return Some(format!("{}: the blocks have {real:?}, the record has {reported:?}", payment.id));
@@ -113,7 +113,7 @@ pub(super) fn differs(
     None
 }
 
-fn told_of(transfer: &Value) -> Option<(&str, u64)> {
+fn reported_of(transfer: &Value) -> Option<(&str, u64)> {
     let is_final = transfer["finality"] == "irreversible";
     Some((transfer["txId"].as_str()?, number(&transfer["amount"]["value"])?)).filter(|_| is_final)
 }

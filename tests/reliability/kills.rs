@@ -32,7 +32,7 @@ const CLIENTS: usize = 4;
 /// The endpoint rejects the first attempt of every n-th event.
 const FAIL_EVERY: usize = 7;
 /// Responses that a kill may follow immediately.
-const ANSWERS: [&str; 5] = [
+const RESPONSES: [&str; 5] = [
     "payments acknowledged",
     "cancels acknowledged",
     "settlements acknowledged",
@@ -178,7 +178,7 @@ impl Campaign {
             }
             if self.random.below(2) == 0 {
                 // Right after a response: a write that was acknowledged too early is not on disk yet.
-                let response = ANSWERS[self.random.index(ANSWERS.len())];
+                let response = RESPONSES[self.random.index(RESPONSES.len())];
                 self.environment.until_next(response);
             } else {
                 pause(Duration::from_millis(self.random.below(900)));
@@ -350,7 +350,7 @@ impl Campaign {
             sums.by_status, sums.units
         ));
         for shop in 0..self.model.shops.len() {
-            self.until_told(shop);
+            self.until_notified(shop);
             self.check_signatures(shop, (shop == CLIENTS).then_some(settings_client));
             self.count_payments(shop);
         }
@@ -383,7 +383,7 @@ impl Campaign {
     }
 
     /// Waits until every event was delivered, and every delivery has its event.
-    fn until_told(&mut self, shop: usize) {
+    fn until_notified(&mut self, shop: usize) {
         let ends: BTreeMap<String, String> = self
             .model
             .since(0)

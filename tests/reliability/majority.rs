@@ -1,4 +1,4 @@
-//! One faulty node of several (frozen, slow, stale, disconnected or malicious) at each position of the list: the others
+//! One faulty node of several (stalled, slow, stale, disconnected or malicious) at each position of the list: the others
 //! decide in time.
 
 use std::time::Duration;
@@ -116,7 +116,7 @@ fn a_recovered_node_is_healthy_at_every_position() {
     for place in 0..3 {
         for (fault, condition) in [
             (json!({ "disconnected": true }), "failing"),
-            (json!({ "frozen": true }), "stale"),
+            (json!({ "stalled": true }), "stale"),
             (json!({ "httpStatus": 429, "retryAfterSeconds": 2 }), "rate_limited"),
         ] {
             net.fault(place, &fault);

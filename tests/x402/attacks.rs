@@ -459,8 +459,8 @@ fn attack_36_the_payer_is_the_signer() {
     let scene = Scene::new();
     let mut shown = v1(&json_of(&scene.signed()), &nonce());
     for holder in ["", "/payload", "/payload/signedTransaction"] {
-        shown.pointer_mut(holder).expect("an object")["payer"] = json!("somebody.else");
-        shown.pointer_mut(holder).expect("an object")["from"] = json!("somebody.else");
+        shown.pointer_mut(holder).expect("an object")["payer"] = json!("third.party");
+        shown.pointer_mut(holder).expect("an object")["from"] = json!("third.party");
     }
     let verdict = verify(&scene.shop.api, &session(&scene.id), &shown);
     assert_eq!(verdict, json!({ "isValid": true, "payer": scene.agent.name }));

@@ -292,7 +292,7 @@ fn an_expired_session_returns_410() {
         let response = visit(&shop.api, &path, None);
         (response.status == 410).then_some(response)
     });
-    assert_eq!(gone.closed(410, "session_expired")["status"], "pending", "the chain has not said so yet");
+    assert_eq!(gone.closed(410, "session_expired")["status"], "pending", "the chain has not expired it yet");
     visit(&shop.api, &path, Some(&shown)).closed(410, "session_expired");
     assert_eq!(super::settle(&shop.api, &super::session(&payment.id), &shown)["errorReason"], "session_expired");
     dev.ledger.hold_irreversibility(false);

@@ -105,7 +105,7 @@ fn requirements_of_version_2_succeed_once() {
     shown["resource"] = json!({ "url": "mcp://tool/x", "description": "" });
     shown["extensions"] = json!({ "payment-identifier": { "info": { "id": "0123456789abcdef" }, "schema": {} } });
     let mut swapped = shown.clone();
-    swapped["accepted"]["payTo"] = json!("somebody");
+    swapped["accepted"]["payTo"] = json!("third.party");
     assert_eq!(verify(&dev.api, &target, &swapped)["invalidReason"], "accepted_requirements_mismatch");
     let more = dev.ledger.signed(&agent, &[(&server.name, "1.501 HBD", &format!("x402:{nonce}"))]);
     let verdict = verify(&dev.api, &target, &v2(&json_of(&more), &nonce, &accepted));

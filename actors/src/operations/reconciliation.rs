@@ -324,7 +324,7 @@ impl Reconciler {
             writes.push(notes::reconciled_to(to, self.reconciled_to().await?));
         }
         writes.extend(term.guard());
-        self.context.env.probe.reach("books: checked, not stored");
+        self.context.env.probe.reach("reconciliation: checked, not stored");
         if let Err(error) = self.context.env.store.commit(Batch::from(writes)).await {
             self.context.commit_failed(&error);
             // Another engine may have continued.

@@ -10,6 +10,7 @@ use engine::{
     ids::PaymentId,
     mutant,
     payment::{Claim, ClaimFinality, Command},
+    time::Timestamp,
     x402::Refused,
 };
 use ractor::ActorRef;
@@ -51,8 +52,7 @@ pub(crate) async fn settle(
     let order = |command| {
         let _ = registry.cast(RegistryMsg::Order(id, Order::new(command)));
     };
-    let mut is_out = false;
-    let mut is_lost = false;
+    let (mut is_out, mut is_lost) = (false, false);
     let mut next_mark = claim.claimed_at + MAX_WAIT_FOR_OUTCOME;
     let mut refusal = None;
     let mut next_try = context.now();
@@ -97,12 +97,16 @@ pub(crate) async fn settle(
             next_mark = context.now() + REPEAT;
             order(Command::MarkUnknown { tx_id });
         }
-        // Only an expired transaction can be marked expired: until then the ledger's time is irrelevant.
         let now = context.now();
-        let next = if now < claim.expiration { next_try.min(claim.expiration) } else { now + STEP };
-        let next = next.min(next_mark);
+        let next = next_due(now, claim.expiration, next_try).min(next_mark);
         tokio::time::sleep(next.since(now).max(LEAST_STEP)).await;
     }
+}
+
+/// Returns when a claim is due next. Only an expired transaction can be marked expired: until then the ledger's time is
+/// irrelevant.
+fn next_due(now: Timestamp, expiration: Timestamp, next_try: Timestamp) -> Timestamp {
+    if now < expiration { next_try.min(expiration) } else { now + STEP }
 }
 
 /// Makes the session refuse the claim, which stops this task. Returns whether another engine may have broadcast the

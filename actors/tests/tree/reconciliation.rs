@@ -172,7 +172,7 @@ async fn of_three_nodes_one_with_a_false_history_raises_no_alarm() {
 async fn an_engine_that_dies_before_a_day_is_stored_checks_it_again() {
     let test = TestEngine::started(store()).await;
     busy(&test).await;
-    test.trap.arm("books: checked, not stored", 1);
+    test.trap.arm("reconciliation: checked, not stored", 1);
     day_passes(&test, midnight(1) + 600).await;
     test.until("the day is checked", async || days(&test).await.len() == 1).await;
     assert_eq!(days(&test).await[0].outcome(), Outcome::Ok);

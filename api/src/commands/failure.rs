@@ -114,7 +114,7 @@ pub enum Failure {
     Policy(String),
     /// A payment failed, or its outcome is unknown.
     #[error(transparent)]
-    Pay(#[from] super::pay::Failure),
+    Pay(#[from] super::payer::failure::Failure),
     /// A simulation failed, with this exit code. Its report has been printed.
     #[error("the simulation found a failure")]
     Simulation(u8),

@@ -23,6 +23,7 @@ mod migrate;
 mod open_files;
 mod output;
 mod pay;
+mod payer;
 mod running;
 mod section;
 mod serve;

@@ -13,31 +13,25 @@ use engine::{
 use reqwest::Url;
 use serde_json::{Value, json};
 
-pub(super) mod account;
-pub(super) mod exchange;
-pub(super) mod failure;
-pub(super) mod key;
-pub(super) mod ledger;
-pub(super) mod quote;
-pub(super) mod request;
-pub(super) mod submission;
-
-use account::check_account;
-use exchange::{Response, client, conclude, merge, new_nonce, request_quote};
-pub(super) use failure::Failure;
-use key::KeySource;
-use ledger::{Ledger, Reached, is_here};
-use quote::Unacceptable;
-use request::Request;
-use submission::Submission;
-
-use super::wallet::{Purchase, Wallet};
+use super::{
+    payer::{
+        account::check_account,
+        exchange::{Response, check_transport, client, conclude, merge, new_nonce, request_quote},
+        failure::Failure,
+        key::KeySource,
+        ledger::{Ledger, Reached, is_here},
+        quote::Unacceptable,
+        request::{BadRequest, Request},
+        submission::Submission,
+    },
+    wallet::{Purchase, Wallet},
+};
 
 /// The exit codes, for `--help`.
 const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, key or policy, 10 \
      refused before signing, 11 not paid: the server refused, or the transaction expired, 12 unknown: look up the \
      transaction before you pay again, 13 the server or the ledger is unreachable, and nothing was submitted, 14 this \
-     payment was settled before, and the server serves nothing for it any more.\n\n\
+     payment was settled before, and the server no longer serves it.\n\n\
      The command prints one line of JSON, unless the command line is invalid. Its `status` is paid, free, offer, refused, \
      unpaid, unknown, unreachable or settled.";
 
@@ -91,7 +85,7 @@ pub(super) struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Submit this signed payment again and sign nothing: `payment` of an earlier run's JSON, or `-` for standard input.
-    /// Give the same URL, --account and --max as before. A wallet repeats its payments by itself
+    /// Give the same URL, --account and --max as before. A wallet repeats its payments automatically
     #[arg(long, value_name = "HEADER", conflicts_with_all = ["dry_run", "wallet"])]
     payment: Option<String>,
     /// Allow payments over plain http to another host, where others on the network can read them
@@ -122,9 +116,7 @@ impl Args {
         }
         if let Some(data) = &self.data {
             let body = match data.strip_prefix('@') {
-                Some(path) => {
-                    std::fs::read(path).map_err(|error| request::BadRequest::Data(format!("{path}: {error}")))?
-                }
+                Some(path) => std::fs::read(path).map_err(|error| BadRequest::Data(format!("{path}: {error}")))?,
                 None => data.clone().into_bytes(),
             };
             request = request.with_body(body, self.method.is_some());
@@ -260,11 +252,6 @@ impl Single<'_> {
         let submitted = submission.run(&node, transaction.expiration, timeout, &on_retry).await;
         conclude(submitted, tx_id, &self.args.url, report)
     }
-}
-
-/// Refuses plain http to another host.
-pub(super) fn check_transport(url: &Url, allow_http: bool) -> Result<(), Failure> {
-    if url.scheme() == "http" && !is_here(url) && !allow_http { Err(Failure::PlainHttp(url.clone())) } else { Ok(()) }
 }
 
 /// Checks that a signed payment transfers at most `max` from `account`, and nothing else.

@@ -10,8 +10,8 @@ use crate::facade::limits::Rate;
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One of several words.
-    Word(&'static [&'static str]),
+    /// One of several values.
+    Enum(&'static [&'static str]),
     /// A whole number within a range.
     Integer(u64, u64),
     /// `true` or `false`.
@@ -60,7 +60,7 @@ impl Kind {
     pub fn check(self, text: &str) -> Result<(), String> {
         let is = |valid: bool| if valid { Ok(()) } else { Err(format!("must be {self}")) };
         match self {
-            Self::Word(words) => is(words.contains(&text)),
+            Self::Enum(words) => is(words.contains(&text)),
             Self::Integer(low, high) => {
                 is(is_digits(text) && text.parse().is_ok_and(|n: u64| (low..=high).contains(&n)))
             }
@@ -94,7 +94,7 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word(words) => write!(f, "{}", words.join(" or ")),
+            Self::Enum(words) => write!(f, "{}", words.join(" or ")),
             Self::Integer(low, high) => write!(f, "a whole number from {low} to {high}"),
             Self::Flag => f.write_str("true or false"),
             Self::Percent => f.write_str("a number from 0 to 100 with up to 4 decimals"),
@@ -122,7 +122,7 @@ impl Kind {
     /// Returns the name and the range of the type for the documentation.
     pub(super) fn documentation(self) -> (&'static str, String) {
         match self {
-            Self::Word(words) => ("word", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
+            Self::Enum(words) => ("enum", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
             Self::Integer(low, high) => ("integer", format!("{low} … {high}")),
             Self::Flag => ("boolean", "`true`, `false`".to_owned()),
             Self::Percent => ("decimal", "0 … 100, 4 decimals".to_owned()),

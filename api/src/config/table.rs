@@ -27,7 +27,7 @@ const MAINNET_NODES: &str = "https://api.hive.blog,https://api.openhive.network,
 pub static TABLE: &[Key] = &[
     key(
         "network",
-        Kind::Word(&["mainnet", "dev"]),
+        Kind::Enum(&["mainnet", "dev"]),
         "mainnet",
         "The kind of ledger. `mainnet` refuses development ledgers; `dev` refuses all others, and its payments have `livemode: false`.",
     ),
@@ -139,7 +139,7 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "registration",
-        Kind::Word(&["open", "approval", "closed"]),
+        Kind::Enum(&["open", "approval", "closed"]),
         "open",
         "Who may register as a merchant. `open`: anyone. `approval`: anyone, but the merchant is inactive until an admin activates it. `closed`: only the operator, with `hivetill admin`.",
     ),
@@ -188,7 +188,7 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "ledger.hbd_off_peg",
-        Kind::Word(&["market", "refuse"]),
+        Kind::Enum(&["market", "refuse"]),
         "market",
         "What happens when HBD deviates further. `market`: new payments in HBD use the market price. `refuse`: they are refused (503 `hbd_off_peg`) until the price returns. Payments in HIVE and existing payments do not change.",
     ),
@@ -218,7 +218,7 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "fees.mode",
-        Kind::Word(&["invoice", "split"]),
+        Kind::Enum(&["invoice", "split"]),
         "invoice",
         "How the fee is collected. `invoice`: the merchant is billed. `split`: a second transfer pays it to `fees.account`.",
     ),
@@ -238,7 +238,7 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "x402.finality",
-        Kind::Word(&["accepted", "in_block", "irreversible"]),
+        Kind::Enum(&["accepted", "in_block", "irreversible"]),
         "in_block",
         "When an agent's payment completes: a node accepted the transaction, it is in a block, or that block is irreversible. With `accepted` or `in_block`, a completed payment can lose its transaction (`settlement_reversed`).",
     ),
@@ -343,7 +343,7 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "limits.profile",
-        Kind::Word(&["production", "off"]),
+        Kind::Enum(&["production", "off"]),
         "production",
         "Whether the limits below apply, including the compliance limits. `hivetill dev` starts with `off`; `dev --limits production` turns them on.",
     ),
@@ -485,7 +485,7 @@ pub static TABLE: &[Key] = &[
         "",
         "An additional IP address and port for `/livez`, `/readyz` and `/api/health`, for orchestrators: load on `listen` does not delay them. Empty: only `listen`.",
     ),
-    key("log.format", Kind::Word(&["text", "json"]), "text", "Format of log lines."),
+    key("log.format", Kind::Enum(&["text", "json"]), "text", "Format of log lines."),
     key(
         "otlp.endpoint",
         Kind::OptionalUrl,
@@ -494,7 +494,7 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "log.level",
-        Kind::Word(&["error", "warn", "info", "debug", "trace"]),
+        Kind::Enum(&["error", "warn", "info", "debug", "trace"]),
         "info",
         "Minimum severity of log lines.",
     ),

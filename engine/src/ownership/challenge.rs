@@ -131,7 +131,7 @@ impl Challenge {
         format!("{MEMO_START}{merchant}{MEMO_MIDDLE}{server} {agrees}: {nonce}")
     }
 
-    /// Returns whether an irreversible transfer answers the challenge.
+    /// Returns whether an irreversible transfer is a valid response to the challenge.
     #[must_use]
     pub fn is_answered_by(&self, transfer: &Transfer, server: &str, merchant: MerchantId) -> bool {
         let is_sender = transfer.from == self.account || mutant!("proof-by-any-sender");
@@ -168,7 +168,7 @@ impl Challenge {
         }
         let required = BTreeSet::from([(Role::Active, self.account)]);
         let denied = match check(&required, authorities, &keys) {
-            // With a threshold of 0 anybody may act for the account, so that a signature proves nothing.
+            // With a threshold of 0 no signature is needed to act for the account, so that one proves nothing.
             Err(_) if mutant!("any-signature-proves") => return Ok(SignatureCheck::Complete),
             Ok(()) if !keys.is_empty() => {
                 let own = authorities.get(&self.account).is_some_and(|own| own.weight_threshold > 0);
@@ -199,6 +199,6 @@ pub fn merchant_in_proof_memo(transfer: &Transfer) -> Option<MerchantId> {
         return None;
     }
     let (merchant, rest) = transfer.memo.strip_prefix(MEMO_START)?.split_once(MEMO_MIDDLE)?;
-    let says = [" may use @", " may change from @", " stays with @"].iter().any(|words| rest.contains(words));
-    merchant.parse().ok().filter(|_| says)
+    let is_known = [" may use @", " may change from @", " stays with @"].iter().any(|words| rest.contains(words));
+    merchant.parse().ok().filter(|_| is_known)
 }

@@ -307,8 +307,8 @@ impl Merchant {
         now: Timestamp,
     ) -> (Self, Challenge) {
         let fits = |challenge: &&Challenge| {
-            let asks = (challenge.account, challenge.action, challenge.authority) == (account, action, authority);
-            asks && now + LEAST_TIME_LEFT <= challenge.expires_at
+            let is_same = (challenge.account, challenge.action, challenge.authority) == (account, action, authority);
+            is_same && now + LEAST_TIME_LEFT <= challenge.expires_at
         };
         if let Some(challenge) = self.ownership.challenges.iter().rev().find(fits) {
             return (self.clone(), challenge.clone());
@@ -332,7 +332,7 @@ impl Merchant {
         found.ok_or(Rejection::UnknownChallenge)
     }
 
-    /// Returns the challenge that an irreversible transfer answers.
+    /// Returns the challenge to which an irreversible transfer is a valid response.
     #[must_use]
     pub fn challenge_answered_by(&self, transfer: &Transfer, server: &str) -> Option<&Challenge> {
         self.ownership.challenges.iter().find(|challenge| challenge.is_answered_by(transfer, server, self.id))

@@ -170,18 +170,18 @@ fn delegates_sign_for_their_account() {
 }
 
 #[test]
-fn a_transfer_to_oneself_answers_a_challenge_before_it_expires() {
+fn a_transfer_to_oneself_proves_an_account_before_its_challenge_expires() {
     let (merchant, challenge) = challenged(&merchant(), None, 1, START);
     let memo = challenge.memo(SERVER, merchant.id);
-    let answers = |transfer: &Transfer, server| merchant.challenge_answered_by(transfer, server).is_some();
-    assert!(answers(&moved("blue.mugs", "blue.mugs", &memo, after(900)), SERVER));
-    assert!(!answers(&moved("blue.mugs", "blue.mugs", &memo, after(901)), SERVER), "too late");
-    assert!(!answers(&moved("blue.mugs", "blue.mugs", &memo, START.minus(Duration::from_secs(31))), SERVER));
-    assert!(!answers(&moved("alice", "blue.mugs", &memo, START), SERVER), "a customer");
-    assert!(!answers(&moved("blue.mugs", "alice", &memo, START), SERVER));
-    assert!(!answers(&moved("alice", "alice", &memo, START), SERVER), "another account");
-    assert!(!answers(&moved("blue.mugs", "blue.mugs", &format!("{memo} "), START), SERVER));
-    assert!(!answers(&moved("blue.mugs", "blue.mugs", &memo, START), "pay.example.org"));
+    let proves = |transfer: &Transfer, server| merchant.challenge_answered_by(transfer, server).is_some();
+    assert!(proves(&moved("blue.mugs", "blue.mugs", &memo, after(900)), SERVER));
+    assert!(!proves(&moved("blue.mugs", "blue.mugs", &memo, after(901)), SERVER), "too late");
+    assert!(!proves(&moved("blue.mugs", "blue.mugs", &memo, START.minus(Duration::from_secs(31))), SERVER));
+    assert!(!proves(&moved("alice", "blue.mugs", &memo, START), SERVER), "a customer");
+    assert!(!proves(&moved("blue.mugs", "alice", &memo, START), SERVER));
+    assert!(!proves(&moved("alice", "alice", &memo, START), SERVER), "another account");
+    assert!(!proves(&moved("blue.mugs", "blue.mugs", &format!("{memo} "), START), SERVER));
+    assert!(!proves(&moved("blue.mugs", "blue.mugs", &memo, START), "pay.example.org"));
 }
 
 #[test]

@@ -284,21 +284,9 @@ impl Payment {
         let is_it = |c: &Credit| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.position.op_in_tx;
         let known = self.transfers.iter().position(is_it).filter(|_| !mutant!("transfers-not-deduped"));
         // Checked before cloning the snapshot: most repeated sightings are rejected.
-        let refusal = match known.map(|at| &self.transfers[at]) {
-            // Irreversible is final; another reversible sighting matters only if the block changed.
-            Some(known) if known.finality == Finality::Irreversible => Some(Rejection::Unchanged { id: self.id }),
-            Some(known) if known.finality == finality && known.block == Some(block) => {
-                Some(Rejection::Unchanged { id: self.id })
-            }
-            // Completed when a node accepted it: the block is recorded when it is irreversible. After a fork it is
-            // recorded at once.
-            Some(known) if known.finality == finality && known.block.is_none() && self.state.is_terminal() => {
-                Some(Rejection::Unchanged { id: self.id })
-            }
-            _ => None,
-        };
-        if let Some(refusal) = refusal.filter(|_| !mutant!("written-as-it-was")) {
-            return Err(refusal);
+        let is_unchanged = known.is_some_and(|at| self.is_unchanged(&self.transfers[at], finality, block));
+        if is_unchanged && !mutant!("written-as-it-was") {
+            return Err(Rejection::Unchanged { id: self.id });
         }
         let disposition = self.judge(transfer)?;
         let mut next = self.next(now);
@@ -342,6 +330,21 @@ impl Payment {
             return Ok(next.completed(self, transfer.tx_id, now));
         }
         Ok(next.in_same_state())
+    }
+
+    /// Returns whether another sighting of a transfer changes nothing.
+    fn is_unchanged(&self, known: &Credit, finality: Finality, block: CreditBlock) -> bool {
+        if known.finality == Finality::Irreversible {
+            return true;
+        }
+        let is_same_block = match known.block {
+            // Another reversible sighting matters only if the block changed.
+            Some(before) => before == block,
+            // Completed when a node accepted it: the block is recorded when it is irreversible. After a fork it is
+            // recorded at once.
+            None => self.state.is_terminal(),
+        };
+        known.finality == finality && is_same_block
     }
 
     pub(super) fn is_paid(&self) -> bool {

@@ -182,14 +182,14 @@ impl Payment {
     /// Returns whether a transfer with a refund memo for this payment is recorded as a refund.
     #[must_use]
     pub fn accepts_refund(&self, transfer: &Transfer) -> bool {
-        (transfer.from == self.pay_to || mutant!("anybody-refunds"))
+        (transfer.from == self.pay_to || mutant!("other-merchant-refunds"))
             && transfer.to != self.pay_to
             && self.refunds.len() < MAX_REFUNDS
     }
 
     pub(super) fn add_refund(&self, transfer: &Transfer, now: Timestamp) -> Result<Transition, Rejection> {
         // Only the account that was paid can refund, and not to itself.
-        if (transfer.from != self.pay_to && !mutant!("anybody-refunds")) || transfer.to == self.pay_to {
+        if (transfer.from != self.pay_to && !mutant!("other-merchant-refunds")) || transfer.to == self.pay_to {
             return Err(Rejection::ForeignTransfer { id: self.id });
         }
         let is_known = |r: &Refund| r.tx_id == transfer.tx_id && r.op_in_tx == transfer.position.op_in_tx;
@@ -246,7 +246,7 @@ impl Payment {
         let last_payer = || self.transfers.iter().rev().map(|credit| credit.from).find(|p| *p != self.pay_to);
         let money = money
             .or_else(|| line.map(|line| line.money))
-            .ok_or_else(|| Violation::new("amount", "must be said: nothing is owed back"))?;
+            .ok_or_else(|| Violation::new("amount", "is required, because nothing is owed back"))?;
         let to = to
             .or_else(|| line.map(|line| line.to))
             .or_else(last_payer)

@@ -248,11 +248,11 @@ fn pending_to_processing_to_completed() {
 
 #[test]
 fn processing_to_failed() {
-    let bury = |seconds| Command::MarkExpired { tx_id: tx(5), irreversible_time: at(seconds) };
+    let mark_expired = |seconds| Command::MarkExpired { tx_id: tx(5), irreversible_time: at(seconds) };
     claimed()
         .then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21)
-        .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, ends_at: at(OPENED + 600) })
-        .then(bury(OPENED + 603), OPENED + 603)
+        .refused(mark_expired(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, ends_at: at(OPENED + 600) })
+        .then(mark_expired(OPENED + 603), OPENED + 603)
         .is(State::Failed, &[]);
 }
 

@@ -1,6 +1,6 @@
 //! Totals of transfers that a payment's snapshot does not list, and the rows that a command requires.
 //!
-//! Anybody can send transfers with a public memo, so that a payment may have any number of them. Each is a row in the
+//! Any account can send transfers with a public memo, so a payment may have any number of them. Each is a row in the
 //! store. The snapshot lists at most [`LISTED_TRANSFERS_MAX`] and keeps totals of the others. A command for an unlisted
 //! transfer requires its row: [`Payment::required_rows`] returns its key, [`Payment::load`] adds it.
 

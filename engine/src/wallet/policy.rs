@@ -12,7 +12,7 @@ use crate::{
 /// Limits by period and currency.
 pub type Limits = BTreeMap<(Period, Currency), u64>;
 
-/// Whom payments may go to. A denial outweighs a permission.
+/// Allowed and denied payees. A denial takes precedence over a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lists<T> {
     /// What is permitted; `None` permits everything, an empty list nothing.

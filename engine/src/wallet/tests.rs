@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn a_payment_fits_when_the_refusal_says_so(units in 1..50_u64, past in prop::collection::vec((1..50_u64, 0..200_000_u64), 0..20)) {
+    fn a_payment_fits_at_the_time_that_the_refusal_names(units in 1..50_u64, past in prop::collection::vec((1..50_u64, 0..200_000_u64), 0..20)) {
         let policy = Policy { limits: limits(&[(Period::Day, 60)]), ..Policy::default() };
         let past: Vec<_> = past.into_iter().map(|(units, at)| counted(units, START + Duration::from_secs(at))).collect();
         if let Err(Refusal::Limit { available_at: Some(at), .. }) = policy.check(&hbd(units), None, &past, START) {

@@ -151,15 +151,15 @@ impl PaymentPayload {
             Version::V2 => Some(json.member("accepted").map_err(invalid_payload)?),
         };
         // Version 2 has scheme and network in `accepted` only.
-        let says = accepted.unwrap_or(json);
+        let requirements = accepted.unwrap_or(json);
         let text = |json: &Json, key: &'static str| {
             json.member(key)
                 .and_then(Json::text)
                 .map(str::to_owned)
                 .map_err(|error| invalid_payload(error.inside_once(key)))
         };
-        check_scheme(&text(says, "scheme")?)?;
-        check_network(&text(says, "network")?)?;
+        check_scheme(&text(requirements, "scheme")?)?;
+        check_network(&text(requirements, "network")?)?;
         let accepted = accepted
             .map(|accepted| {
                 let amount = accepted.member("amount").and_then(amount_text).map_err(invalid_payload)?;

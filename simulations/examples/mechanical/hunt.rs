@@ -1,4 +1,4 @@
-//! The hunt: a process for each mutant, so that one that never ends, or eats memory, is ended by the system.
+//! The hunt: a process for each mutant, so that the system can stop one that does not end or uses too much memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,22 +28,22 @@ const TIMED_OUT: (i32, i32) = (124, 24);
 const HUNTED: &str = "hunted.jsonl";
 /// The simulation that shows that a tree works.
 const FIRST: &str = "seed 1";
-/// What a run may take of memory, in kibibytes.
+/// Memory limit of a run, kibibytes.
 const MEMORY: &str = "6000000";
 
-/// What a run may take of time, seconds.
+/// Time limits of a run, seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Of the processor. Wall time would depend on what else the machine does.
+    /// CPU time. Wall time would depend on the load of the machine.
     processor: u64,
-    /// By the clock on the wall: ends one that waits for ever and uses no processor time.
+    /// Wall time: stops a run that waits for ever and uses no CPU time.
     wall: u64,
 }
 
 impl Limits {
     pub(crate) const WIDEST: Self = Self { processor: 600, wall: 3_600 };
 
-    /// Returns the limits of simulations that take so long without a mutant.
+    /// Returns the limits for simulations with this duration without a mutant.
     fn of(took_ms: u64) -> Self {
         let processor = 60 + took_ms / 250;
         Self { processor, wall: 8 * processor }
@@ -57,7 +57,7 @@ pub(crate) enum Which {
     Drawn { count: u64, seed: u64 },
     /// Those whose names a file contains.
     Of(PathBuf),
-    /// Those that were hunted, and that nothing has noticed.
+    /// Those that were hunted and survived.
     Again,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
     println!("{} mutants compile; an optimised build of them follows", listed.len());
     let arguments = ["build", "--quiet", "--release", "-p", "simulations", "--example", "mechanical"];
     let mut build = Command::new("cargo");
-    // The optimiser's last percents are not worth their time here; wrong arithmetic has to be noticed.
+    // Full optimization is not worth its compile time here; overflow must be detected.
     build.args(arguments).current_dir(&tree).env("RUSTFLAGS", "-A warnings");
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
@@ -84,9 +84,9 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
     }
     let (code, output) = run(&tree, "none", &[FIRST], Limits::WIDEST)?;
     if code != Some(0) {
-        return Err(format!("without a mutant something breaks: {output}").into());
+        return Err(format!("an invariant breaks without a mutant: {output}").into());
     }
-    println!("without a mutant nothing breaks");
+    println!("no invariant breaks without a mutant");
     Ok(())
 }
 
@@ -175,22 +175,22 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
     passing.sort_by_key(|one| one.took_ms);
     let simulations: Vec<&str> = passing.iter().map(|one| one.name.as_str()).collect();
     let limits = Limits::of(passing.iter().map(|one| one.took_ms).sum());
-    let (code, said) = run(tree, &number.to_string(), &simulations, limits)?;
+    let (code, output) = run(tree, &number.to_string(), &simulations, limits)?;
     Ok(match code {
         Some(0) => {
             let all: BTreeSet<&String> = recorded.iter().flat_map(|one| &one.reaches).collect();
-            let reached = places_in(&said)?;
+            let reached = places_in(&output)?;
             let is_missed = |place: &&String| {
                 !reached.contains(*place) && !others.iter().any(|other| other.reaches.contains(*place))
             };
             match all.into_iter().find(is_missed) {
-                Some(place) => format!("noticed by all seeds: never {place}"),
+                Some(place) => format!("killed by all seeds: never {place}"),
                 None => "survives".to_owned(),
             }
         }
-        Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
-        Some(10) => said.lines().last().unwrap_or("noticed").to_owned(),
-        code => format!("noticed by its death: {code:?}"),
+        Some(code) if code == TIMED_OUT.0 => "killed by its time limit: it does not end".to_owned(),
+        Some(10) => output.lines().last().unwrap_or("noticed").to_owned(),
+        code => format!("killed by its exit code: {code:?}"),
     })
 }
 

@@ -63,17 +63,17 @@ pub(crate) fn of(tree: &Path, seeds: u64, jobs: u64) -> Result<Vec<Recorded>> {
 #[expect(clippy::disallowed_methods, reason = "measures a process, not the simulation in it")]
 fn record(tree: &Path, name: &str) -> Result<Recorded> {
     let begins = Instant::now();
-    let (code, said) = run(tree, "record", &[name], Limits::WIDEST)?;
+    let (code, output) = run(tree, "record", &[name], Limits::WIDEST)?;
     if code != Some(0) {
-        return Err(format!("without a mutant {name} ends with {code:?}: {said}").into());
+        return Err(format!("without a mutant {name} ends with {code:?}: {output}").into());
     }
     let took_ms = u64::try_from(begins.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let passes = said.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok()).collect();
-    Ok(Recorded { name: name.to_owned(), took_ms, passes, reaches: places_in(&said)? })
+    let passes = output.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok()).collect();
+    Ok(Recorded { name: name.to_owned(), took_ms, passes, reaches: places_in(&output)? })
 }
 
 /// Returns the required places that the output of a trial lists.
-pub(crate) fn places_in(said: &str) -> Result<BTreeSet<String>> {
-    let last: serde_json::Value = serde_json::from_str(said.lines().last().unwrap_or_default())?;
+pub(crate) fn places_in(output: &str) -> Result<BTreeSet<String>> {
+    let last: serde_json::Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
     Ok(serde_json::from_value(last["places"].clone())?)
 }

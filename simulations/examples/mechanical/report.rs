@@ -1,4 +1,4 @@
-//! The page of what was hunted: the score, and every survivor with what is known of it.
+//! The page of hunted mutants: the score, and every survivor with its verdict.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,15 +15,15 @@ use crate::{Result, hunt};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Verdicts {
-    /// Why nothing can notice them.
+    /// Why no test can detect them.
     #[serde(default)]
     equivalent: BTreeMap<String, String>,
-    /// Why nothing notices them yet, and what would.
+    /// Why they are not detected yet, and what would detect them.
     #[serde(default)]
     open: BTreeMap<String, String>,
 }
 
-/// Mutants of one part of the code, by what came of them.
+/// Mutants of one part of the code, by outcome.
 #[derive(Debug, Default)]
 struct Score {
     killed: usize,
@@ -79,7 +79,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     page.push_str(&all.row("**all**"));
     write!(
         page,
-        "\n## Survivors\n\n| mutant | outcome | what is known |\n|---|---|---|\n{open}\n## Equivalent\n\n| mutant | why nothing can notice it |\n|---|---|\n{equivalents}"
+        "\n## Survivors\n\n| mutant | outcome | verdict |\n|---|---|---|\n{open}\n## Equivalent\n\n| mutant | why no test can detect it |\n|---|---|\n{equivalents}"
     )?;
     fs::create_dir_all(root.join("docs/results"))?;
     fs::write(root.join("docs/results/mechanical.md"), page)?;

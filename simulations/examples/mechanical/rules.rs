@@ -59,7 +59,7 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("first_key_value", "last_key_value"),
 ];
 
-/// Calls that only report: nothing that happens depends on them.
+/// Calls that only report: no behaviour depends on them.
 const REPORTS: &[&str] = &[
     "metrics",
     "figures",
@@ -143,7 +143,7 @@ impl Finder<'_> {
             _ => return,
         };
         for other in others {
-            // What binds otherwise than the operator replaced keeps its place.
+            // An operand with another precedence keeps its parentheses.
             let after = format!("({}) {other} ({})", self.of(left), self.of(right));
             let after = if other.ends_with("-=") || other.ends_with("+=") {
                 format!("{} {other} {}", self.of(left), self.of(right))
@@ -174,7 +174,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Another arm takes what an arm does not, if there is one for everything.
+    /// Another arm matches what an arm does not, if there is a catch-all.
     fn arms(&mut self, arms: &[Arm]) {
         for arm in arms {
             let text = self.of(&arm.pat);
@@ -253,7 +253,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_item_static(&mut self, _: &'ast ItemStatic) {}
 
-    /// An arm of the hand-made list is nothing to mutate.
+    /// An arm of the hand-written list is not mutated.
     fn visit_arm(&mut self, node: &'ast Arm) {
         if !matches!(&node.pat, Pat::Guard(one) if is_off(&one.guard)) {
             visit::visit_arm(self, node);
@@ -296,7 +296,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr(&mut self, node: &'ast Expr) {
         match node {
-            // What only a mutant of the hand-made list does is nothing to mutate.
+            // Code that only a mutant of the hand-written list runs is not mutated.
             Expr::Binary(_) if is_off(node) => return,
             Expr::Binary(one) => self.binary(node, &one.left, &one.op, &one.right),
             Expr::Lit(one) => match &one.lit {
@@ -367,7 +367,7 @@ fn has_let(node: &Expr) -> bool {
     }
 }
 
-/// Whether it is false unless a mutant of the hand-made list is on.
+/// Whether it is false unless a mutant of the hand-written list is active.
 fn is_off(node: &Expr) -> bool {
     match node {
         Expr::Binary(one) => match one.op {
@@ -381,7 +381,7 @@ fn is_off(node: &Expr) -> bool {
     }
 }
 
-/// Whether it is the mark of a mutant of the hand-made list.
+/// Whether it is the `mutant!` of a mutant of the hand-written list.
 fn is_planted(node: &Expr) -> bool {
     match node {
         Expr::Macro(one) => one.mac.path.segments.last().is_some_and(|last| last.ident == "mutant"),

@@ -14,7 +14,7 @@ use crate::{
     rules::{self, Mutant, Place},
 };
 
-/// What is mutated: the payment core, what drives it, and how it is committed.
+/// The mutated sources: the payment core, the actors around it, and the commit path.
 const SOURCES: &[&str] = &[
     "engine/src/payment/",
     "engine/src/x402/",
@@ -91,9 +91,9 @@ fn tracked(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Copies the workspace, writes the mutants into it, and leaves out those that do not compile. Returns the others.
-pub(crate) fn grow(root: &Path, tree: &Path, tell: impl Fn(&str)) -> Result<Vec<Mutant>> {
+pub(crate) fn grow(root: &Path, tree: &Path, report: impl Fn(&str)) -> Result<Vec<Mutant>> {
     let (sources, mutants) = find(root)?;
-    tell(&format!("{} mutants in {} files", mutants.len(), sources.len()));
+    report(&format!("{} mutants in {} files", mutants.len(), sources.len()));
     for file in tracked(root)? {
         let (from, to) = (root.join(&file), tree.join(&file));
         if let Some(folder) = to.parent() {
@@ -122,7 +122,7 @@ pub(crate) fn grow(root: &Path, tree: &Path, tell: impl Fn(&str)) -> Result<Vec<
         }
         let before = out.len();
         for spans in &errors {
-            // Where it is shown first; else, for a value that is moved or not set, what its notes point at.
+            // The primary span; otherwise, for a value that is moved or not set, the spans of its notes.
             let owners = |own: bool| {
                 let page =
                     |(file, at): &(String, Range<usize>)| written.get(file).and_then(|page| page.owners(at, own));
@@ -135,7 +135,7 @@ pub(crate) fn grow(root: &Path, tree: &Path, tell: impl Fn(&str)) -> Result<Vec<
             let found = owners(true).or_else(|| owners(false)).or_else(near);
             out.extend(found.into_iter().flat_map(|(_, numbers)| numbers));
         }
-        tell(&format!("{} errors; {} of {} mutants do not compile", errors.len(), out.len(), mutants.len()));
+        report(&format!("{} errors; {} of {} mutants do not compile", errors.len(), out.len(), mutants.len()));
         if out.len() == before {
             return Err(format!("these errors belong to no mutant: {errors:?}").into());
         }
@@ -186,7 +186,7 @@ fn check(tree: &Path) -> Result<Vec<Spans>> {
             Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))
         };
         let spans: Vec<_> = spans.iter().filter_map(place).collect();
-        // What a crate has no errors of its own for says only how many there were.
+        // A message without a span has only the number of errors.
         if !spans.is_empty() {
             errors.push(spans);
         }

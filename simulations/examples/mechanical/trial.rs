@@ -43,14 +43,14 @@ fn script(root: &Path, name: &str) -> Result<Script> {
     Ok(scenario::read(&fs::read_to_string(folder(root).join(format!("{name}.toml")))?)?)
 }
 
-/// Runs the simulations that a file names, one a line, until one finds a violation. Prints the violation and ends with 10;
+/// Runs the simulations that a file names, one a line, until one finds a violation. Prints the violation and exits with 10;
 /// otherwise prints as JSON which required places the seeds have reached.
 pub(crate) fn run(root: &Path, list: &Path) -> Result<ExitCode> {
     let mut reached = BTreeSet::new();
     for name in fs::read_to_string(list)?.lines() {
         let outcome = runner::run(&script(root, name)?, false);
         if let Some(broken) = outcome.violation {
-            println!("noticed by {name}: {}: {}", broken.invariant, broken.text);
+            println!("killed by {name}: {}: {}", broken.invariant, broken.text);
             return Ok(ExitCode::from(10));
         }
         if name.starts_with(SEED) {

@@ -10,6 +10,16 @@ use super::{
 /// Numbers from here on are an agent's second payment for a session.
 const SECOND: usize = 100;
 
+/// Returns the account that an agent pays from.
+fn payer_of(number: usize, behavior: AgentBehavior) -> String {
+    match behavior {
+        AgentBehavior::NoMoney => POOR.to_owned(),
+        AgentBehavior::SpendFirst => SPENDER.to_owned(),
+        AgentBehavior::ReplaceKeys => KEYED.to_owned(),
+        _ => agent(number % SECOND),
+    }
+}
+
 /// Returns an agent's payment for a session, which it makes once.
 fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBehavior) -> Option<Payload> {
     let (known, made) = {
@@ -20,12 +30,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     if made.is_some() {
         return made;
     }
-    let from = match behavior {
-        AgentBehavior::NoMoney => POOR.to_owned(),
-        AgentBehavior::SpendFirst => SPENDER.to_owned(),
-        AgentBehavior::ReplaceKeys => KEYED.to_owned(),
-        _ => agent(number % SECOND),
-    };
+    let from = payer_of(number, behavior);
     let nonce = format!("{:032x}", u128::from(session) << 32 | (number % SECOND) as u128);
     let memo = if behavior == AgentBehavior::NonceMemo { format!("x402:{nonce}") } else { memo_of(known.id) };
     let fee_units = known.fee.as_ref().map_or(0, |(_, units)| *units);
@@ -40,7 +45,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     let lives = match behavior {
         AgentBehavior::Expiring => Duration::from_secs(3),
         AgentBehavior::FarExpiration => Duration::from_secs(4 * 3_600),
-        // The same words, and another transaction.
+        // The same content, and another transaction.
         AgentBehavior::SameNonce => Duration::from_secs(72),
         _ => Duration::from_secs(75),
     };
@@ -60,7 +65,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     sim.observe(|observer| {
         let intent = (behavior != AgentBehavior::NonceMemo).then_some(known.id);
         observer.intents.insert(tx_id, intent);
-        // The fee names the session all the same, also where a restored store knows no claim.
+        // The fee names the session even where a restored store knows no claim.
         if behavior == AgentBehavior::NonceMemo && known.fee.is_some() {
             observer.fee_intents.insert((tx_id, 1), known.id);
         }
@@ -75,7 +80,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     };
     let payload = meant.read_for(sim, known.id)?;
     let owes = units + fee_units < known.amount.units;
-    // Without a fee nothing is wrong with it, and the smallest one is not made smaller.
+    // Without a fee the payment is valid, and a fee of 0.001 cannot be smaller.
     let has_no_fault = match behavior {
         AgentBehavior::SmallFee => fee_units < 2,
         behavior => behavior.is_about_fee() && known.fee.is_none(),
@@ -196,13 +201,13 @@ impl Settlement<'_> {
         let is_open = is_open && !(was_closed && is_closed(sim, target));
         sim.observe(|observer| match (&verdict, is_open) {
             (Ok(()), false) => {
-                let text = "a payment is verified for a session that takes none".to_owned();
+                let text = "a payment is verified for a session that accepts none".to_owned();
                 observer.violate("verified-is-open", text, Some(target));
             }
             _ => observer.passes("verified-is-open"),
         });
-        sim.event(Lane::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} asks whether it can pay session {session}: {}", said(&verdict))
+        sim.event(Source::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
+            format!("agent {number} verifies a payment of session {session}: {}", describe_verdict(&verdict))
         });
     }
 
@@ -233,7 +238,7 @@ impl Settlement<'_> {
                     return Again::No;
                 }
                 Some(_) if changes_engines => {
-                    self.sim.mark("an agent whose engine cannot reach the store asks another one");
+                    self.sim.mark("an agent whose engine cannot reach the store calls another one");
                     return Again::In(2_000);
                 }
                 Some(Refusal { reason: Reason::SettlementPending, .. }) if attempt == 0 => {
@@ -280,8 +285,8 @@ impl Settlement<'_> {
         }
         let detail = refusal.map_or(0, |Refusal { reason, .. }| reason as u64 + 1);
         let verdict = response.map(drop);
-        sim.event(Lane::Payer, "settles", Some(session), detail, || {
-            format!("agent {number} pays session {session}: {}", said(&verdict))
+        sim.event(Source::Payer, "settles", Some(session), detail, || {
+            format!("agent {number} pays session {session}: {}", describe_verdict(&verdict))
         });
     }
 
@@ -338,7 +343,7 @@ fn is_open(sim: &Arc<Simulation>, engine: &Running, target: PaymentId) -> bool {
     })
 }
 
-/// Returns whether a session's merchant takes no payments of agents.
+/// Returns whether a session's merchant accepts no payments of agents.
 fn is_closed(sim: &Arc<Simulation>, target: PaymentId) -> bool {
     sim.observe(|observer| {
         let merchant = observer.payments.get(&target).and_then(|known| observer.merchants.get(&known.payment.merchant));
@@ -346,7 +351,7 @@ fn is_closed(sim: &Arc<Simulation>, target: PaymentId) -> bool {
     })
 }
 
-/// Replaces the keys of an agent's account: at once, or while its payment is on its way.
+/// Replaces the keys of an agent's account: immediately, or while its payment is in flight.
 fn replace_keys_soon(sim: &Arc<Simulation>, session: u32) {
     let sim = Arc::clone(sim);
     let wait_ms = [0, 400, 1_500, 6_000][usize::try_from(session % 4).unwrap_or(0)];
@@ -355,24 +360,24 @@ fn replace_keys_soon(sim: &Arc<Simulation>, session: u32) {
         sim.hive().replace_signing_keys(KEYED);
         sim.nodes_may_differ();
         sim.mark("the keys of a paying account are replaced");
-        sim.event(Lane::Payer, "rekeys", Some(session), 0, || format!("the keys of {KEYED} are replaced"));
+        sim.event(Source::Payer, "rekeys", Some(session), 0, || format!("the keys of {KEYED} are replaced"));
     });
 }
 
-/// Gives an account as much as it needs for a session, and waits until it has it.
+/// Funds an account for a session, and waits until the transfer is in a block.
 async fn get_money(sim: &Arc<Simulation>, session: u32) {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return };
     send(sim, "mallory", SPENDER, known.amount);
     sim.sleep(4 * sim.script.setup.block_seconds * 1_000).await;
 }
 
-/// Sends the money for a session away, before anybody pays with it.
+/// Spends the balance that is meant for a session before the payment settles.
 fn spend(sim: &Arc<Simulation>, session: u32) {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return };
     if send(sim, SPENDER, "mallory", known.amount) {
         sim.mark("an agent spends what it pays with");
-        sim.event(Lane::Payer, "spends", Some(session), known.amount.units, || {
-            format!("{SPENDER} sends away what it is about to pay session {session} with")
+        sim.event(Source::Payer, "spent balance", Some(session), known.amount.units, || {
+            format!("{SPENDER} spends the balance for session {session}")
         });
     }
 }
@@ -384,8 +389,8 @@ fn send(sim: &Simulation, from: &str, to: &str, money: Money) -> bool {
     hive.chain.broadcast(transaction).is_ok()
 }
 
-/// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
-/// the session, and at another one.
+/// Takes a transaction that paid a session from the chain, and presents it without its signatures and with another nonce: for
+/// the session, and for another one.
 async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, number: usize) -> Again {
     let Some(target) = sim.clients().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
     let paid_by = sim.observe(|observer| observer.final_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));
@@ -400,22 +405,25 @@ async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, numb
         if let Err(X402Error::Refused(refused)) = &verdict
             && (refused.payer.is_some() || refused.tx_id.is_some())
         {
-            let text = format!("who shows what is public is told {refused:?}");
-            sim.observe(|observer| observer.violate("answers-name-their-payer", text, Some(shown_at)));
+            let text = format!("presenting a public transaction returns {refused:?}");
+            sim.observe(|observer| observer.violate("responses-name-only-their-payer", text, Some(shown_at)));
         }
         let verdict = verdict.map(drop);
-        sim.event(Lane::Payer, "shows_public", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} shows at {shown_at} what paid session {session}: {}", said(&verdict))
+        sim.event(Source::Payer, "presents_public", Some(session), u64::from(verdict.is_ok()), || {
+            format!(
+                "agent {number} presents for {shown_at} the payment of session {session}: {}",
+                describe_verdict(&verdict)
+            )
         });
         sim.observe(|observer| match verdict {
             Ok(()) => {
-                let seen = "a transaction from the chain, without its signatures, was taken for a payment".to_owned();
+                let seen = "a transaction from the chain, without its signatures, was accepted as a payment".to_owned();
                 observer.violate("public-buys-nothing", seen, Some(shown_at));
             }
             Err(_) => observer.passes("public-buys-nothing"),
         });
     }
-    sim.mark("a stranger shows a public transaction");
+    sim.mark("a third party presents a public transaction");
     Again::No
 }
 
@@ -437,13 +445,13 @@ fn broadcast_oneself(sim: &Arc<Simulation>, session: u32, transaction: &Transact
             observer.ever_accepted.insert(tx_id);
         });
     }
-    sim.event(Lane::Payer, "own_broadcast", Some(session), u64::from(taken), || {
+    sim.event(Source::Payer, "own_broadcast", Some(session), u64::from(taken), || {
         format!("the agent of {} broadcasts {tx_id} itself", name_of(Some(session)))
     });
 }
 
 /// Describes a response for the trace.
-pub(super) fn said(verdict: &Result<(), X402Error>) -> String {
+pub(super) fn describe_verdict(verdict: &Result<(), X402Error>) -> String {
     match verdict {
         Ok(()) => "yes".to_owned(),
         Err(X402Error::Refused(refused)) => refused.reason.as_str().to_owned(),

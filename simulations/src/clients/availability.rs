@@ -1,10 +1,10 @@
-//! Calls that fail though nothing excuses a failure, and clients that do not wait for a response.
+//! Calls that fail without an injected fault that explains it, and clients that do not wait for a response.
 
 use super::*;
 use crate::options::Fault;
 
-/// Records that a call failed. Where a majority of nodes, the disk and the process work, only an answer about the request
-/// itself is right.
+/// Records that a call failed. Where a majority of nodes, the disk and the process work, only a refusal because of the request
+/// itself is correct.
 pub(super) fn call_failed(sim: &Simulation, call: &str, error: &EngineError, payment: Option<PaymentId>) {
     let is_failure = matches!(
         error,
@@ -36,8 +36,8 @@ pub(super) async fn unless_left<T>(sim: &Simulation, call: impl Future<Output = 
     let Some(after_ms) = sim.leaves_after_ms() else { return Some(call.await) };
     let response = tokio::time::timeout(Duration::from_millis(after_ms), call).await.ok();
     if response.is_none() {
-        let word = Fault::ClientLeaves.word();
-        sim.fault(Lane::Payer, word, 0, || "a client disconnects while its request is pending".to_owned());
+        let word = Fault::ClientLeaves.as_str();
+        sim.fault(Source::Payer, word, 0, || "a client disconnects while its request is pending".to_owned());
     }
     response
 }

@@ -48,7 +48,7 @@ const CHANGES: [Change; 13] = [
     (|_| {}, &[]),
 ];
 
-/// Checks an order that the session's number selects; nothing is opened.
+/// Sends an invalid order that the session's number selects; it must create nothing.
 pub(super) fn try_order(sim: &Simulation, session: u32, amount: Money) {
     let (make, wanted) = CHANGES[usize::try_from(session).unwrap_or(0) % CHANGES.len()];
     let mut raw = raw(session, amount, None);

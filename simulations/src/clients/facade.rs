@@ -1,4 +1,4 @@
-//! Merchants and customers who call the interface: REST as shops and browsers send it. Each answer is held against what is
+//! Merchants and customers that call the facade: REST requests of shops and browsers. Each response is compared with what is
 //! durable at that moment.
 
 mod agents;
@@ -22,21 +22,21 @@ use crate::{
     simulation::DurableState,
 };
 
-/// A client of the interface.
+/// A client of the facade.
 pub(super) struct Client<'a> {
     pub(super) sim: &'a Arc<Simulation>,
-    /// The engine that it calls, and its interface.
+    /// The engine that it calls, and its facade.
     pub(super) engine: &'a Running,
     pub(super) endpoint: Arc<dyn Endpoint>,
-    /// Where it calls from.
+    /// Its IP address.
     pub(super) ip: IpAddr,
     /// The session it is about.
     pub(super) session: u32,
-    /// Whether it sends more than it may.
+    /// Whether it exceeds a rate limit.
     pub(super) exceeds_limit: bool,
 }
 
-/// Does an action through the interface; none for what has no way through it.
+/// Executes an action through the facade; none for actions that the facade does not have.
 pub(super) async fn call(
     sim: &Arc<Simulation>,
     endpoint: &Arc<dyn Endpoint>,
@@ -57,12 +57,12 @@ pub(super) async fn call(
     })
 }
 
-/// Returns the address of a merchant's server.
+/// Returns the IP address of a merchant's server.
 fn shop_ip(merchant: usize) -> IpAddr {
     Ipv4Addr::new(10, 1, 0, u8::try_from(merchant).unwrap_or(u8::MAX)).into()
 }
 
-/// Returns the address of a session's customer.
+/// Returns the IP address of a session's customer.
 fn customer_ip(session: u32) -> IpAddr {
     IpAddr::from(Ipv4Addr::from_bits(0x0a02_0000 + session))
 }
@@ -73,29 +73,25 @@ impl Client<'_> {
         self.ask(request(self.ip, method, path, key, body)).await
     }
 
-    /// Sends a request, and judges what every answer must keep.
+    /// Sends a request, and checks the properties of every response.
     pub(super) async fn ask(&self, request: Request) -> Reply {
         let shown = format!("{} {}", request.method, request.path);
         let could_fail = self.may_be_unavailable();
         let reply = self.endpoint.rest(request).await;
-        // The words of an answer are part of the trace, too.
+        // The content of a response is part of the trace, too.
         let detail = reply
             .body
             .iter()
             .fold(u64::from(reply.status), |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || {
-            format!(
-                "{shown} is answered {}{}",
-                reply.status,
-                reason_of(&reply).map_or(String::new(), |r| format!(" {r}"))
-            )
+        self.sim.event(Source::Merchant, "answered", Some(self.session), detail, || {
+            format!("{shown} gets {}{}", reply.status, reason_of(&reply).map_or(String::new(), |r| format!(" {r}")))
         });
         let may_fail = could_fail || self.may_be_unavailable();
         self.check_response(&shown, &reply, may_fail);
         reply
     }
 
-    /// Returns whether the engine may answer that it is not available.
+    /// Returns whether the engine may respond that it is unavailable.
     fn may_be_unavailable(&self) -> bool {
         self.sim.may_be_unavailable(&self.engine.process)
     }
@@ -106,7 +102,7 @@ impl Client<'_> {
     }
 
     fn check_response(&self, shown: &str, reply: &Reply, may_fail: bool) {
-        let reported = || format!("{shown} is answered {}: {}", reply.status, text_of(reply));
+        let reported = || format!("{shown} gets {}: {}", reply.status, text_of(reply));
         let waits = reply.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok()).filter(|s| *s > 0);
         self.sim.observe(|observer| {
             let is_excused = reply.status == 503 && may_fail && waits.is_some();
@@ -120,16 +116,16 @@ impl Client<'_> {
             }
         });
         if reply.status == 503 {
-            self.sim.mark("a client is asked to come again");
+            self.sim.mark("a client gets Retry-After");
         }
     }
 
-    /// Records that an answer is not as it must be.
+    /// Records that a response is wrong.
     pub(super) fn violate(&self, invariant: &'static str, text: String, payment: Option<PaymentId>) {
         self.sim.observe(|observer| observer.violate(invariant, text, payment));
     }
 
-    /// Records that an answer is as it must be, or is not.
+    /// Records whether a response is right.
     pub(super) fn hold(&self, invariant: &'static str, payment: PaymentId, holds: bool, seen: impl FnOnce() -> String) {
         self.sim.observe(|observer| match holds {
             true => observer.passes(invariant),
@@ -137,24 +133,24 @@ impl Client<'_> {
         });
     }
 
-    /// Checks a state that was told against those that the payment had while it was asked for.
+    /// Checks a reported state against those that the payment had during the request.
     pub(super) fn hold_state(&self, id: PaymentId, before: Option<DurableState>, reported: &str) {
         let after = self.sim.durable_state(id);
         let known = [before, after].into_iter().flatten().map(|standing| standing.state);
         let mut passed: Vec<&str> = known.map(engine::payment::State::as_str).collect();
-        // Between two states there may have been this one.
+        // The session may have passed through this state meanwhile.
         if passed.first() == Some(&"pending")
             && passed.last().is_some_and(|last| ["completed", "failed"].contains(last))
         {
             passed.push("processing");
         }
-        self.hold("states-are-told-as-they-are", id, passed.contains(&reported), || {
-            format!("{id} is told to be {reported:?} and was {passed:?} while it was asked for")
+        self.hold("reported-states-are-current", id, passed.contains(&reported), || {
+            format!("{id} is reported as {reported:?} and was {passed:?} during the request")
         });
     }
 }
 
-/// Returns the order that opened a session, as its script has it.
+/// Returns the order that created a session, according to the script.
 fn order_of(sim: &Simulation, session: u32) -> Option<orders::Order> {
     sim.script.steps.iter().find_map(|step| match step.action {
         Action::Create { session: other, merchant, units, currency, lifetime_seconds } if other == session => {
@@ -164,7 +160,7 @@ fn order_of(sim: &Simulation, session: u32) -> Option<orders::Order> {
     })
 }
 
-/// Writes a request as a shop sends it.
+/// Builds a request of a shop.
 pub(super) fn request(ip: IpAddr, method: &'static str, path: &str, key: &str, body: Option<&Value>) -> Request {
     let mut headers = Vec::new();
     if !key.is_empty() {
@@ -177,7 +173,7 @@ pub(super) fn request(ip: IpAddr, method: &'static str, path: &str, key: &str, b
     Request { method, path: path.to_owned(), headers, body, client: ip }
 }
 
-/// Reads an answer's body.
+/// Parses the body of a response.
 pub(super) fn json_of(reply: &Reply) -> Value {
     serde_json::from_slice(&reply.body).unwrap_or_default()
 }

@@ -26,7 +26,7 @@ pub(super) async fn present_again(sim: &Arc<Simulation>, engine: &Running, sessi
     let request = X402Request { target: Target::Session(known.id), payload };
     let verified = engine.x402.verify(&request).await.map(drop);
     let settled = engine.x402.settle(&request).await.map(drop);
-    sim.mark("a payment is shown under a used identifier");
+    sim.mark("a payment identifier is reused");
     for verdict in [verified, settled] {
         // A restored store may not know the first one.
         let is_excused = !is_claimed(sim, first.tx_id)
@@ -36,7 +36,7 @@ pub(super) async fn present_again(sim: &Arc<Simulation>, engine: &Running, sessi
             if is_right || is_excused {
                 observer.passes("verdicts-are-right");
             } else {
-                let text = format!("a used identifier is answered with {verdict:?}");
+                let text = format!("a used identifier returns {verdict:?}");
                 observer.violate("verdicts-are-right", text, Some(known.id));
             }
         });

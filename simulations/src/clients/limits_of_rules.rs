@@ -14,7 +14,7 @@ const SHORTEST_SECONDS: u64 = 3;
 /// The maximum number of signatures.
 const MAX_SIGNATURES: usize = 40;
 
-/// A payment that an agent presents, before one thing of it is changed.
+/// A payment that an agent presents, before the change.
 struct Presented {
     version: Version,
     transaction: Transaction,
@@ -153,7 +153,7 @@ const CHANGES: [Change; 26] = [
     change("nothing", None, |_| {}),
 ];
 
-/// Has an agent's payment for a session verified beside everything else, with one change that its number selects.
+/// Verifies an agent's payment for a session concurrently, with one change that its number selects.
 pub(super) fn verify_at_limits(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -212,7 +212,7 @@ fn judge(sim: &Simulation, known: &Session, one: &Change, verdict: &Result<Accou
         Err(X402Error::Refused(refused)) => Some(refused.reason),
         Err(X402Error::Unavailable(_)) => return,
     };
-    // These come before all that is wrong with a payment.
+    // These are checked before the payment.
     let is_of_the_session = matches!(
         given,
         Some(

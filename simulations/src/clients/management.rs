@@ -12,7 +12,7 @@ use engine::{
 use super::{ownership::sign_proof, reads, watches, *};
 use crate::{client_state::GivenKey, script::ManagementAction};
 
-/// How long a rolled key is valid beside its successor.
+/// The overlap of a rolled key and its successor.
 const OVERLAP: Duration = Duration::from_secs(600);
 
 /// Returns the handles of a merchant's requests, so that the audit log names it.
@@ -50,7 +50,7 @@ pub(super) async fn manage(
         ManagementAction::SetFeeTiers => set_fee_tiers(sim, operator).await,
         ManagementAction::MakeInvoices => make_invoices(sim, operator).await,
     };
-    sim.event(Lane::Merchant, "manages", None, merchant as u64, || match &outcome {
+    sim.event(Source::Merchant, "manages", None, merchant as u64, || match &outcome {
         Ok(()) => format!("merchant {merchant}: {action:?}"),
         Err(error) => format!("merchant {merchant}: {action:?} fails: {error}"),
     });
@@ -129,7 +129,7 @@ async fn create_key(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> 
     Ok(())
 }
 
-/// Returns a key that was given out to a merchant and is still its own.
+/// Returns an issued key of a merchant that may still be valid.
 fn own_key(sim: &Simulation, id: MerchantId) -> Option<GivenKey> {
     let given: Vec<GivenKey> = sim.clients().keys.iter().filter(|key| key.merchant == id).cloned().collect();
     sim.observe(|observer| {
@@ -190,7 +190,7 @@ async fn roll_key(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Re
     Ok(())
 }
 
-/// Uses every key that a merchant was ever given: those that are its own and not over are accepted, and no others.
+/// Uses every key that was ever issued to a merchant: only the valid ones are accepted.
 async fn use_keys(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
     let given: Vec<GivenKey> = sim.clients().keys.iter().filter(|key| key.merchant == id).cloned().collect();
     for key in given {
@@ -207,7 +207,8 @@ async fn use_keys(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Ag
             Ok((merchant, stored)) => {
                 let scopes: Vec<_> = stored.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
                 let is_right = is_valid && merchant.id == id && stored.id == key.id && scopes == key.scopes;
-                (!is_right).then(|| format!("a key that is valid until {before:?} opens {} as {stored:?}", merchant.id))
+                (!is_right)
+                    .then(|| format!("a key that is valid until {before:?} has created {} as {stored:?}", merchant.id))
             }
             Err(EngineError::Unauthenticated) => {
                 (is_valid && !is_over_now).then(|| format!("a valid key of {id} is refused"))

@@ -1,11 +1,11 @@
-//! Payments that merchants order, and what they get for their orders.
+//! Payments that merchants create, and the responses.
 
 use engine::payment::{FeeMode, State};
 
 use super::*;
 use crate::options::FEE_ACCOUNT;
 
-/// Returns the idempotency key of an order: every other shop program sends one, so that a repetition orders nothing new.
+/// Returns the idempotency key of an order: every other shop sends one, so that a repetition creates nothing new.
 fn key_of(session: u32) -> Option<IdempotencyKey> {
     let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
     key.and_then(|key| IdempotencyKey::parse(&key).ok())
@@ -21,7 +21,7 @@ pub(super) async fn create(
 ) -> Again {
     let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let record = match engine.merchants.authenticate(&shop.api_key).await {
-        // The answer with the new key was lost: the operator's console knows the merchant all the same.
+        // The response with the new key was lost, but the operator can still find the merchant.
         Err(EngineError::Unauthenticated) => engine.merchants.get(shop.id).await,
         found => found,
     };
@@ -31,7 +31,7 @@ pub(super) async fn create(
     let payment = match engine.payments.open(&record, draft.clone(), key.as_ref()).await {
         Ok(opened) => {
             if opened.is_replay {
-                sim.mark("an idempotency key is used again");
+                sim.mark("an idempotency key is reused");
             } else {
                 check_order(sim, &record, &draft, &opened.payment);
             }
@@ -44,13 +44,13 @@ pub(super) async fn create(
     };
     sim.observe(|observer| observer.responded(&Response::Created(&payment)));
     if sim.loses_reply() {
-        sim.event(Lane::Merchant, "create_unheard", Some(session), 0, || {
-            format!("session {session} is created as {} and the answer is lost", payment.id)
+        sim.event(Source::Merchant, "create_unanswered", Some(session), 0, || {
+            format!("session {session} is created as {} and the response is lost", payment.id)
         });
         return Again::In(1_000);
     }
-    sim.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
-        format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
+    sim.event(Source::Merchant, "created", Some(session), payment.amount.units, || {
+        format!("shop {merchant} creates session {session} over {} until {}", payment.amount, payment.expires_at)
     });
     let known = Session::of(&payment);
     sim.observe(|observer| {
@@ -73,9 +73,9 @@ const fn is_limit(error: &EngineError) -> bool {
     )
 }
 
-/// What follows a creation that failed. Limits refuse it with a reason that the store's model judges.
+/// Handles a failed creation. The model of the store checks the reason of a limit.
 fn not_created(sim: &Arc<Simulation>, session: u32, merchant: MerchantId, error: &EngineError) -> Again {
-    sim.event(Lane::Merchant, "create_fails", Some(session), 0, || {
+    sim.event(Source::Merchant, "create_fails", Some(session), 0, || {
         format!("session {session} is not created: {error}")
     });
     if is_limit(error) {

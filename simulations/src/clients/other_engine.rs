@@ -1,4 +1,4 @@
-//! Another engine on the same records: it opens a session, and what it knows of it comes here later, or never.
+//! Another engine on the same records: it creates a session that reaches this engine's store later, or never.
 
 use engine::{
     ids::{PaymentId, SlugToken},
@@ -8,7 +8,7 @@ use storage::{Batch, CommitError, Write};
 
 use super::*;
 
-/// Opens a session that nobody here knows yet; its customers do.
+/// Creates a session that this engine does not know yet; its customers do.
 pub(super) async fn create_elsewhere(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -19,7 +19,7 @@ pub(super) async fn create_elsewhere(
 ) -> Again {
     let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let Ok(record) = engine.merchants.get(shop.id).await else { return Again::In(1_000) };
-    // An engine opens nothing before it follows the ledger, and where it follows from stands in these same records.
+    // An engine creates nothing before it follows the ledger, and its cursor is in these same records.
     if sim.observe(|observer| observer.cursor.is_none()) {
         return Again::In(1_000);
     }
@@ -41,8 +41,8 @@ pub(super) async fn create_elsewhere(
     let (id, slug) = (PaymentId::new(now, random), SlugToken::from_bits(u128::from_be_bytes(slug)));
     let payment =
         Payment::open(draft(session, amount, lifetime_seconds), terms, id, slug, now).expect("a price of HBD is known");
-    sim.event(Lane::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
-        format!("another engine opens session {session} over {} until {}", payment.amount, payment.expires_at)
+    sim.event(Source::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
+        format!("another engine creates session {session} over {} until {}", payment.amount, payment.expires_at)
     });
     let mut clients = sim.clients();
     clients.sessions.insert(session, Session::of(&payment));
@@ -50,7 +50,7 @@ pub(super) async fn create_elsewhere(
     Again::No
 }
 
-/// Puts the session into the store, as it was when it was opened.
+/// Writes the session to the store as it was when it was created.
 pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again {
     let Some(payment) = sim.clients().other_engine.get(&session).cloned() else { return Again::In(1_000) };
     if sim.is_damaged() {
@@ -62,7 +62,7 @@ pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: 
     sim.observe(|observer| observer.other_engine.insert(id));
     let write = Write::Payment { payment: Arc::new(payment), expected: None };
     match store.commit(Batch::of(write)).await {
-        // It got here before, and nobody heard of it.
+        // An earlier attempt succeeded without a response.
         Ok(()) | Err(CommitError::Conflict { .. }) => {}
         Err(_) => return Again::In(1_500),
     }
@@ -74,10 +74,10 @@ pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: 
         observer.unmatched.keys().any(|key| observer.target_of(*key) == Some(id))
     });
     if came_before {
-        sim.mark("a session appears after its money");
+        sim.mark("a session appears after its transfer");
     }
-    sim.event(Lane::Merchant, "handed_over", Some(session), 0, || {
-        format!("session {session} gets into the store here")
+    sim.event(Source::Merchant, "copied", Some(session), 0, || {
+        format!("session {session} is copied into this engine's store")
     });
     Again::No
 }

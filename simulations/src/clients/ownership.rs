@@ -11,9 +11,9 @@ use storage::{Unmatched, UnmatchedReason};
 use super::*;
 use crate::script::OwnershipAction;
 
-/// How long after a challenge it is over, milliseconds.
+/// The lifetime of a challenge, milliseconds.
 const TOO_LATE_MS: u64 = 960_000;
-/// How often a merchant that changes its account often tries to: more often than it may within a day.
+/// Account changes of a merchant that exceeds the limit of a day.
 const CHANGES: usize = 5;
 
 pub(super) async fn act_on_ownership(
@@ -50,9 +50,9 @@ pub(super) async fn act_on_ownership(
             }
             Err(again) => again,
         },
-        OwnershipAction::ProveByStranger => match challenge(sim, engine, id).await {
+        OwnershipAction::ProveByThirdParty => match challenge(sim, engine, id).await {
             Ok(issued) => {
-                prove_by_stranger(sim, &issued);
+                prove_by_third_party(sim, &issued);
                 Again::No
             }
             Err(again) => again,
@@ -64,14 +64,14 @@ pub(super) async fn act_on_ownership(
     }
 }
 
-/// Returns the account of somebody else.
+/// Returns an account that is not the merchant's.
 fn others_account(sim: &Simulation, merchant: usize) -> AccountName {
     let count = sim.script.setup.merchants;
-    let name = if count > 1 { account((merchant + 1) % count, false) } else { SOMEBODY.to_owned() };
+    let name = if count > 1 { account((merchant + 1) % count, false) } else { THIRD_PARTY.to_owned() };
     AccountName::parse(&name).expect("a name of ours")
 }
 
-/// Requests a challenge for the account whose answer is missing.
+/// Requests a challenge for the account that is not proven yet.
 async fn challenge(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Result<Issued, Again> {
     let before = sim.observe(|observer| observer.proofs.keys());
     match engine.merchants.issue_challenge(id, None, false).await {
@@ -86,21 +86,21 @@ async fn challenge(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> R
     }
 }
 
-/// Answers a challenge with a signature: of the account's own key, or of a stranger's, which proves nothing.
+/// Responds to a challenge with a signature: by the account's own key, or by another account's, which proves nothing.
 pub(super) async fn sign_proof(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
     let issued = match challenge(sim, engine, id).await {
         Ok(issued) => issued,
         Err(again) => return again,
     };
     let account = issued.challenge.account;
-    let is_strangers = (sim.now_ms() / 1_000).is_multiple_of(4);
-    let signer = if is_strangers { payer(0) } else { account.to_string() };
+    let is_forged = (sim.now_ms() / 1_000).is_multiple_of(4);
+    let signer = if is_forged { payer(0) } else { account.to_string() };
     let signature = {
         let text = text_to_sign(&sim.engine_settings().server, id, &issued.challenge);
         let digest: [u8; 32] = Sha256::digest(text).into();
         sim.hive().sign(&signer, &digest)
     };
-    if !is_strangers {
+    if !is_forged {
         sim.observe(|observer| observer.proofs.signs((id, account)));
     }
     let answered = engine.merchants.submit_signatures(id, issued.challenge.nonce, &[signature]).await;
@@ -109,10 +109,10 @@ pub(super) async fn sign_proof(sim: &Arc<Simulation>, engine: &Running, id: Merc
         Err(EngineError::Ownership(rejection)) => (false, matches!(rejection, Rejection::Signature { index: 0 })),
         Err(_) => return Again::In(2_000),
     };
-    // Only the merchants' accounts have keys, where nobody else signs.
+    // Without `signatures`, only the merchants' accounts have keys.
     let has_keys = account.as_str().starts_with("shop-") || account.as_str().starts_with("else-");
-    let flaw = match (is_strangers, is_taken) {
-        (true, true) => Some("the signature of a stranger proves it"),
+    let flaw = match (is_forged, is_taken) {
+        (true, true) => Some("the signature of another account proves it"),
         (false, false) if is_refused && has_keys => Some("its own signature does not"),
         _ => None,
     };
@@ -161,16 +161,16 @@ fn send_proof(sim: &Arc<Simulation>, from: &str, to: &str, memo: &str) {
         observer.ever_accepted.insert(tx_id);
     });
     if is_sent {
-        sim.event(Lane::Merchant, "proof", None, 0, || format!("{from} sends {to} a proof of an account"));
+        sim.event(Source::Merchant, "proof", None, 0, || format!("{from} sends {to} a proof of an account"));
     }
 }
 
-/// A stranger sends the proof to itself, and to the account.
-fn prove_by_stranger(sim: &Arc<Simulation>, issued: &Issued) {
-    let stranger = payer(0);
-    send_proof(sim, &stranger, &stranger, &issued.memo);
-    send_proof(sim, &stranger, issued.challenge.account.as_str(), &issued.memo);
-    sim.mark("a stranger sends a merchant's proof");
+/// A third party sends the proof to itself, and to the account.
+fn prove_by_third_party(sim: &Arc<Simulation>, issued: &Issued) {
+    let third_party = payer(0);
+    send_proof(sim, &third_party, &third_party, &issued.memo);
+    send_proof(sim, &third_party, issued.challenge.account.as_str(), &issued.memo);
+    sim.mark("a third party sends a merchant's proof");
 }
 
 /// Gives an account another active authority.
@@ -178,16 +178,16 @@ fn replace_keys(sim: &Arc<Simulation>, account: &AccountName) {
     let replaced = sim.observe(|observer| observer.proofs.replaces_keys(*account));
     sim.hive().replace_keys(account, replaced);
     sim.nodes_may_differ();
-    sim.event(Lane::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
+    sim.event(Source::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
 }
 
-/// Changes the account to another merchant's, and tries what the owner may.
+/// Changes the account to another merchant's, and calls what only the owner may call.
 async fn use_others_account(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     let update = Update { hive_account: Some(others_account(sim, merchant)), ..Update::default() };
     match engine.merchants.update(id, update).await {
         Ok(_) => {
-            sim.event(Lane::Merchant, "takes", None, merchant as u64, || {
-                format!("shop {merchant} wants to use the account of somebody else")
+            sim.event(Source::Merchant, "takes", None, merchant as u64, || {
+                format!("shop {merchant} wants to use the account of a third party")
             });
             ignore_unmatched(sim, engine, id).await
         }
@@ -196,25 +196,25 @@ async fn use_others_account(sim: &Arc<Simulation>, engine: &Running, id: Merchan
     }
 }
 
-/// Somebody registers with a merchant's account, and tries what the owner may; a stranger proves it without success.
+/// A third party registers with a merchant's account and calls what only the owner may call; its proofs are rejected.
 async fn register_by_other(sim: &Arc<Simulation>, engine: &Running, merchant: usize) -> Again {
-    let registration = Registration::check("Somebody else", &account(merchant, false), None);
+    let registration = Registration::check("Third party", &account(merchant, false), None);
     let registration = registration.expect("a name and an account of ours");
     let Ok(registered) = engine.merchants.register(registration, false).await else { return Again::In(2_000) };
     let id = registered.merchant.id;
-    sim.mark("somebody registers with another's account");
-    sim.event(Lane::Merchant, "registered_again", None, merchant as u64, || {
-        format!("somebody else registers with the account of shop {merchant}")
+    sim.mark("a third party registers with a merchant's account");
+    sim.event(Source::Merchant, "registered_again", None, merchant as u64, || {
+        format!("a third party registers with the account of shop {merchant}")
     });
     if let Ok(issued) = challenge(sim, engine, id).await {
-        prove_by_stranger(sim, &issued);
+        prove_by_third_party(sim, &issued);
     }
-    // What cannot be answered now is tried by others.
+    // Other steps retry what has no response now.
     let _ = ignore_unmatched(sim, engine, id).await;
     Again::No
 }
 
-/// Changes the account there and back, more often than a merchant may.
+/// Changes the account back and forth, more often than a merchant may.
 async fn change_often(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     for number in 0..CHANGES {
         let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
@@ -236,11 +236,11 @@ async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantI
     let account = record.hive_account;
     match engine.payments.unmatched(&record, None, 50).await {
         Ok(listed) => sim.observe(|observer| observer.reads_unmatched(&record, &listed.rows)),
-        Err(EngineError::NotProven { .. }) => sim.mark("an unproven account gives no right"),
+        Err(EngineError::NotProven { .. }) => sim.mark("an unproven account is refused"),
         Err(_) => return Again::In(2_000),
     }
     let place = sim.observe(|observer| {
-        // What names a session may find it yet.
+        // A transfer that names a session may still be matched.
         let is_open =
             |kept: &Unmatched| kept.handling == Handling::Open && kept.reason != UnmatchedReason::UnknownSession;
         let of_it = |kept: &&Unmatched| kept.transfer.to == account && is_open(kept);
@@ -256,7 +256,7 @@ async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantI
         }
         Err(EngineError::NotProven { status: standing, .. }) => {
             if standing == VerificationStatus::Stale {
-                sim.mark("a stale proof gives no right");
+                sim.mark("a stale proof is refused");
             }
             Again::No
         }

@@ -1,4 +1,4 @@
-//! Payments as agents write them: the text of either version, which the engine reads as a server hands it over.
+//! Payments as agents encode them: the text of either version, which the engine reads as a server forwards it.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
@@ -11,16 +11,16 @@ use super::*;
 
 mod malformed;
 
-/// What an agent means to pay.
+/// The payment that an agent encodes.
 pub(super) struct Meant {
     pub(super) transaction: Transaction,
     pub(super) nonce: String,
     /// What it accepted: as much in all, to this account.
     pub(super) price: Money,
     pub(super) pay_to: AccountName,
-    /// Decides in which version and spelling it is written.
+    /// Selects the version and encoding.
     pub(super) style: u32,
-    /// The payer's own name for the payment, on every third.
+    /// The `payment-identifier`, on every third.
     pub(super) named: String,
 }
 
@@ -67,7 +67,7 @@ impl Meant {
             }
             Version::V2 => json!({
                 "x402Version": 2,
-                "resource": { "url": "https://payer.example/what-it-says" },
+                "resource": { "url": "https://payer.example/claimed-resource" },
                 "accepted": {
                     "scheme": "exact",
                     "network": "hive:mainnet",

@@ -1,4 +1,4 @@
-//! Merchants that read their records page by page: what they are shown is what is durable.
+//! Merchants that read their records page by page: responses match what is durable.
 
 use actors::{After, Report};
 use engine::{
@@ -13,7 +13,7 @@ use crate::{model::completed_cents, observer::Observer};
 
 /// Rows of a page.
 const PAGE: usize = 7;
-/// Pages that are read of one list at most.
+/// Maximum pages read of one list.
 const PAGES: usize = 40;
 
 /// A merchant that reads. What it reads is compared with what is durable, unless that changes meanwhile.
@@ -83,7 +83,7 @@ impl Reader<'_> {
             let own = observer.events.values().filter(|event| event.merchant == id && event.seq <= end.seq);
             own.filter(|event| event.at >= observer.model.events_from).cloned().collect()
         });
-        // Those that may be deleted are there or not.
+        // Events that may be deleted are optional.
         found.retain(|event| sim.observe(|observer| event.at >= observer.model.events_from));
         let places = |events: &[EventRecord]| events.iter().map(|event| (event.seq, event.id)).collect::<Vec<_>>();
         self.check(name, &places(&found), &places(&expected));
@@ -91,7 +91,7 @@ impl Reader<'_> {
         if let Some(middle) = expected.get(expected.len() / 2) {
             let page = engine.webhooks.events(id, After::Event(middle.id), PAGE).await?;
             let rest = &expected[expected.len() / 2 + 1..];
-            // Events come in order of their places, not always of their times: of those in between some may be deleted.
+            // Events are ordered by position, not always by time: some of those in between may be deleted.
             let kept: Vec<_> = page.events.into_iter().filter(|event| rest.contains(event)).collect();
             self.check(name, &kept.as_slice(), &&rest[..kept.len()]);
             self.check(name, &(kept.is_empty() && !rest.is_empty() && !page.has_more), &false);
@@ -192,7 +192,7 @@ impl Reader<'_> {
         match engine.payments.candidates(merchant, first.transfer.position).await {
             Ok(candidates) => {
                 let found: Vec<_> = candidates.iter().map(|candidate| candidate.payment.id).collect();
-                // Of many payments near a transfer only the newest are looked at.
+                // Only the newest of many payments near a transfer are considered.
                 if sim.observe(|observer| observer.payments.len()) <= 150 {
                     let expected = sim.observe(|observer| observer.candidates(merchant, first));
                     self.check("candidates-fit-their-transfer", &found, &expected);
@@ -269,7 +269,7 @@ impl Reader<'_> {
             self.check("audit-log-is-complete", &(first.seq > last.seq), &true);
         }
         let days = engine.operations.reconciliation(None, PAGE).await?;
-        let expected: Vec<_> = sim.observe(|observer| observer.books.values().rev().take(PAGE).cloned().collect());
+        let expected: Vec<_> = sim.observe(|observer| observer.reconciled.values().rev().take(PAGE).cloned().collect());
         self.check("every-day-is-listed", &days, &expected);
         for (active, on_hold) in [(Some(true), None), (Some(false), None), (None, Some(true)), (None, None)] {
             let query = MerchantQuery { active, on_hold, ..MerchantQuery::all(100) };
@@ -281,7 +281,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Has the operator look into a payment.
+    /// The operator reads a payment.
     async fn inspect(&self) -> Result<(), EngineError> {
         let Self { sim, engine, id, .. } = *self;
         let newest = sim.observe(|observer| {
@@ -306,7 +306,7 @@ impl Reader<'_> {
     }
 }
 
-/// Checks what the operator is told of a merchant's compliance.
+/// Checks the compliance status that the operator reads of a merchant.
 pub(super) fn check_report(sim: &Simulation, engine: &Running, id: MerchantId, report: &Report) {
     let now = engine.now();
     let limits = sim.script.setup.policies.limits();
@@ -320,7 +320,7 @@ pub(super) fn check_report(sim: &Simulation, engine: &Running, id: MerchantId, r
         if is_right || observer.was_damaged {
             observer.passes("volume-follows-from-payments");
         } else {
-            let text = format!("{id} is reported as {report:?} and stands as {status:?}");
+            let text = format!("{id} is reported as {report:?} and has {status:?}");
             observer.violate("volume-follows-from-payments", text, None);
         }
     });
@@ -352,7 +352,7 @@ impl Observer {
         (unmatched, sales)
     }
 
-    /// Returns the payments that an unmatched transfer may have been meant for, the likeliest first.
+    /// Returns the candidate payments of an unmatched transfer, the likeliest first.
     fn candidates(&self, merchant: &Merchant, unmatched: &Unmatched) -> Vec<PaymentId> {
         let transfer = &unmatched.transfer;
         let (from, to) =

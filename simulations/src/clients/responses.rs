@@ -6,7 +6,7 @@ use engine::x402::{ClaimOutcome, Refused};
 use super::*;
 use crate::observer::Sold;
 
-/// Reasons that have nothing to do with what an agent does differently.
+/// Reasons that are independent of the agent's deviation.
 const OF_THE_SESSION: [Reason; 11] = [
     Reason::DuplicateSettlement,
     Reason::SettlementPending,
@@ -24,28 +24,28 @@ const OF_THE_SESSION: [Reason; 11] = [
 const OF_A_KNOWN_PAYER: [Reason; 3] =
     [Reason::SettlementPending, Reason::InsufficientFunds, Reason::InvalidTransactionState];
 
-/// A payment that is shown.
+/// A presented payment.
 pub(super) struct Shown<'a> {
     /// The session; none for a seller's resource.
     pub(super) session: Option<PaymentId>,
     pub(super) payer: &'a str,
     pub(super) tx_id: TxId,
-    /// What is wrong with it; none where it is shown to a seller.
+    /// Its deviation; none where it is presented to a seller.
     pub(super) behavior: Option<AgentBehavior>,
-    /// Whether it pays less than is asked for.
+    /// Whether it pays less than required.
     pub(super) owes: bool,
 }
 
 impl Shown<'_> {
-    /// Records that somebody begins to ask for its settlement.
+    /// Records that a caller begins to request its settlement.
     pub(super) fn begins(&self, sim: &Simulation) {
         sim.observe(|observer| observer.shown.entry(self.tx_id).or_default().begun += 1);
     }
 
-    /// Checks what a settlement says.
+    /// Checks the response to a settlement.
     pub(super) fn settled(&self, sim: &Simulation, settled: &Settled) {
         if sim.script.setup.facade {
-            // What the interface tells is less, and is held against the record elsewhere.
+            // The facade returns less, which is checked against the record elsewhere.
             return self.accepted(sim, "settled");
         }
         sim.observe(|observer| {
@@ -54,30 +54,30 @@ impl Shown<'_> {
             shown.is_made |= !settled.is_replay;
             let is_first = shown.begun < 2;
             let replays = match settled.is_replay {
-                true if is_first => Some("the only request for it is told that another made it"),
-                false if was_made => Some("two requests are told that they made it"),
+                true if is_first => Some("the only request for it is reported as a replay"),
+                false if was_made => Some("two requests are reported as the first"),
                 _ => None,
             };
             if let Some(text) = replays {
-                observer.violate("replays-are-told", format!("{}: {text}", self.tx_id), self.session);
+                observer.violate("replays-are-marked", format!("{}: {text}", self.tx_id), self.session);
             } else {
-                observer.passes("replays-are-told");
+                observer.passes("replays-are-marked");
             }
             let was_there = settled
                 .block_num
                 .is_none_or(|number| !observer.has_one_chain || observer.included_in.contains(&(self.tx_id, number)));
             let is_own = settled.tx_id == self.tx_id && settled.payer.as_str() == self.payer;
             if is_own && was_there {
-                observer.passes("answers-name-their-payer");
+                observer.passes("responses-name-only-their-payer");
             } else {
-                let text = format!("{} of {} is answered with {settled:?}", self.tx_id, self.payer);
-                observer.violate("answers-name-their-payer", text, self.session);
+                let text = format!("{} of {} returns {settled:?}", self.tx_id, self.payer);
+                observer.violate("responses-name-only-their-payer", text, self.session);
             }
         });
         self.accepted(sim, "settled");
     }
 
-    /// Checks that what is wrong is not taken.
+    /// Checks that an invalid payment is not accepted.
     fn accepted(&self, sim: &Simulation, how: &str) {
         let is_wrong = match self.behavior {
             Some(AgentBehavior::TooLittle) => self.owes,
@@ -102,13 +102,13 @@ impl Shown<'_> {
         });
     }
 
-    /// Checks what a verification says.
+    /// Checks the response to a verification.
     pub(super) fn verified(&self, sim: &Simulation, verdict: &Result<AccountName, X402Error>) {
         match verdict {
             Ok(payer) => {
                 if payer.as_str() != self.payer {
                     let text = format!("{} of {} is verified as a payment of {payer}", self.tx_id, self.payer);
-                    sim.observe(|observer| observer.violate("answers-name-their-payer", text, self.session));
+                    sim.observe(|observer| observer.violate("responses-name-only-their-payer", text, self.session));
                 }
                 self.accepted(sim, "verified");
             }
@@ -117,19 +117,19 @@ impl Shown<'_> {
         }
     }
 
-    /// Checks what a refusal says.
+    /// Checks the content of a refusal.
     pub(super) fn refused(&self, sim: &Simulation, refused: &Refused) {
         if sim.script.setup.facade {
-            // The interface names a reason, and no more.
+            // The facade returns only a reason.
             return;
         }
         let Refused { reason, payer, tx_id, .. } = refused;
         let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
             && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)
             && (payer.is_some() || !OF_A_KNOWN_PAYER.contains(reason));
-        let is_strangers = self.session.is_none() && sim.engine_settings().x402.only_registered;
+        let is_unregistered = self.session.is_none() && sim.engine_settings().x402.only_registered;
         let wanted = match self.behavior {
-            None if is_strangers => {
+            None if is_unregistered => {
                 &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch, Reason::InvalidPaymentRequirements][..]
             }
             Some(behavior) => reasons_of(behavior),
@@ -141,7 +141,7 @@ impl Shown<'_> {
             let is_right = is_right || (*reason == Reason::ExpirationTooFar && observer.has_jumped());
             if !is_own {
                 let text = format!("{} of {} is refused with {refused:?}", self.tx_id, self.payer);
-                observer.violate("answers-name-their-payer", text, self.session);
+                observer.violate("responses-name-only-their-payer", text, self.session);
             }
             if is_right {
                 observer.passes("verdicts-are-right");
@@ -156,14 +156,14 @@ impl Shown<'_> {
             }
             if *reason == Reason::SettlementPending && self.session.is_some() {
                 let shown = observer.shown.entry(self.tx_id).or_default();
-                // Nobody else can have made it.
+                // No other request can have made it.
                 shown.is_made |= shown.begun == 1;
             }
         });
     }
 }
 
-/// Returns what a payment may be refused for because of what its agent does differently.
+/// Returns the reasons for which a payment may be refused because of its agent's deviation.
 const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
     match behavior {
         AgentBehavior::TooLittle | AgentBehavior::SmallFee => &[Reason::Amount],
@@ -192,21 +192,21 @@ const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
 pub(super) fn sells(sim: &Simulation, tx_id: TxId, sold: &Sold, settled: &Settled) {
     sim.observe(|observer| {
         let first = observer.sold.entry(tx_id).or_insert_with(|| sold.clone()).clone();
-        // A key without a seller is nobody's.
+        // An idempotency key without a seller has no owner.
         let may_repeat = first == *sold && sold.seller.is_some() && sold.key.is_some();
-        let is_told = observer.reported.contains(&tx_id);
+        let is_reported = observer.reported.contains(&tx_id);
         let claimed = observer.claims.get(&tx_id);
         let facilitation = claimed.and_then(|claimed| claimed.sale());
         let is_its = facilitation.is_some_and(|sale| {
             sale.resource == sold.resource && sale.seller.is_none_or(|seller| Some(seller) == sold.seller)
         });
-        if first != *sold || (is_told && !may_repeat) || !is_its {
+        if first != *sold || (is_reported && !may_repeat) || !is_its {
             let text = format!("{tx_id} is a success for {sold:?}, and was one for {first:?}");
             observer.violate("one-success-per-request", text, None);
         } else {
             observer.passes("one-success-per-request");
         }
-        // A request under the same key may hear of the success before the one that made it.
+        // A request with the same key may get the success before the one that made it.
         if !settled.is_replay {
             observer.responded(&Response::Facilitated { tx_id });
         }
@@ -218,7 +218,7 @@ pub(super) fn key_of(number: u32) -> IdempotencyKey {
     IdempotencyKey::parse(&format!("request-{number}")).expect("a key of ours")
 }
 
-/// Checks that a request that may have the success of a payment is not refused before anybody has it.
+/// Checks that a request that may have the success of a payment is not refused before any caller has it.
 pub(super) fn refuses_sale(sim: &Simulation, tx_id: TxId, sold: &Sold, refused: &Refused) {
     if refused.reason != Reason::DuplicateSettlement {
         return;
@@ -233,9 +233,9 @@ pub(super) fn refuses_sale(sim: &Simulation, tx_id: TxId, sold: &Sold, refused: 
         let is_its_key = sale.request_key.is_none() || sale.request_key == key;
         if is_untold && is_its_seller && is_its_key && sale.resource == sold.resource && !observer.was_damaged {
             let text = format!("{tx_id} is refused to {sold:?}, and nobody has its success");
-            observer.violate("sellers-hear-of-their-success", text, None);
+            observer.violate("sellers-receive-their-success", text, None);
         } else {
-            observer.passes("sellers-hear-of-their-success");
+            observer.passes("sellers-receive-their-success");
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Agents that pay for the resources of other servers and of sellers.
 
 use super::{
-    agents::said,
+    agents::describe_verdict,
     facade::settle_payment,
     payloads::Meant,
     responses::{Shown, key_of, refuses_sale, sells},
@@ -51,13 +51,13 @@ pub(super) async fn facilitate(
             return Again::No;
         };
         request_failed(sim, "a settlement for another server", &response, None);
-        // Under an idempotency key the same success may be told again.
+        // Under an idempotency key the same success may be reported again.
         if response.as_ref().is_ok_and(|settled| !settled.is_replay) {
             sim.observe(|observer| observer.responded(&Response::Facilitated { tx_id }));
             sim.mark("a payment for another server settles");
         }
-        let is_strangers = sim.engine_settings().x402.only_registered;
-        if is_strangers && response.is_ok() {
+        let is_unregistered = sim.engine_settings().x402.only_registered;
+        if is_unregistered && response.is_ok() {
             let text = format!("{tx_id} is settled for an account of no merchant");
             sim.observe(|observer| observer.violate("verdicts-are-right", text, None));
         }
@@ -67,12 +67,12 @@ pub(super) async fn facilitate(
             Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
         };
         let verdict = response.map(drop);
-        sim.event(Lane::Payer, "facilitates", None, u64::from(resource), || {
-            format!("agent {number} pays elsewhere {resource}: {}", said(&verdict))
+        sim.event(Source::Payer, "facilitates", None, u64::from(resource), || {
+            format!("agent {number} pays elsewhere {resource}: {}", describe_verdict(&verdict))
         });
         if !is_open && !sim.loses_reply() {
-            if sim.is_sound() && verdict.is_err() && !is_strangers {
-                sim.refuse(format!("a payment for another server is refused: {}", said(&verdict)), None);
+            if sim.is_sound() && verdict.is_err() && !is_unregistered {
+                sim.refuse(format!("a payment for another server is refused: {}", describe_verdict(&verdict)), None);
             }
             return Again::No;
         }
@@ -128,9 +128,13 @@ pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Running, purchase: 
             Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
         };
         let verdict = response.map(drop);
-        sim.event(Lane::Payer, "visits", None, u64::from(purchase.resource), || {
+        sim.event(Source::Payer, "visits", None, u64::from(purchase.resource), || {
             let Purchase { agent, shown, .. } = purchase;
-            format!("agent {agent} shows at {} what it made for {shown}: {}", offer.sold.resource, said(&verdict))
+            format!(
+                "agent {agent} presents at {} its payment for {shown}: {}",
+                offer.sold.resource,
+                describe_verdict(&verdict)
+            )
         });
         if !is_open && !sim.loses_reply() {
             return Again::No;
@@ -157,7 +161,7 @@ fn offer(sim: &Arc<Simulation>, purchase: &Purchase, seller: Option<MerchantId>)
     let nonce = format!("sale-{}", shown / 2);
     let (from, transaction) = made_for(sim, purchase, &nonce);
     let tx_id = sim.hive().id_of(&transaction);
-    // So do two of them the name of their payment: other ones than share a nonce.
+    // Two others share a payment identifier.
     let (pay_to, named) = (payee(shown), format!("a-sale-{}", shown.div_ceil(2)));
     let meant = Meant { transaction, nonce, price: amount, pay_to, style: shown, named };
     let resource_text = format!("https://seller.example/{resource}");
@@ -193,7 +197,7 @@ fn check_sale(sim: &Arc<Simulation>, offer: &Offer, shown: &Shown<'_>, response:
             sells(sim, offer.tx_id, &offer.sold, settled);
             sim.mark("a payment for a seller settles");
             if settled.is_replay {
-                sim.mark("a seller asks again under its key");
+                sim.mark("a seller repeats a request under its key");
             }
         }
         Err(X402Error::Refused(refused)) => {
@@ -201,14 +205,14 @@ fn check_sale(sim: &Arc<Simulation>, offer: &Offer, shown: &Shown<'_>, response:
             refuses_sale(sim, offer.tx_id, &offer.sold, refused);
             may_repeat(sim, offer, refused.reason);
             if refused.reason == Reason::DuplicateSettlement {
-                sim.mark("a payment is shown at another resource");
+                sim.mark("a payment is presented for another resource");
             }
         }
         Err(X402Error::Unavailable(_)) => {}
     }
 }
 
-/// Checks that a seller whose request was a success gets the same again under its key.
+/// Checks that a seller whose request succeeded gets the same success again with its idempotency key.
 fn may_repeat(sim: &Simulation, offer: &Offer, reason: Reason) {
     let Offer { sold, tx_id, .. } = offer;
     sim.observe(|observer| {

@@ -10,7 +10,7 @@ use storage::DeliveryQuery;
 use super::*;
 use crate::script::SessionAction;
 
-/// How far back events are sent again, milliseconds.
+/// The age up to which events are replayed, milliseconds.
 const REPLAYED_MS: u64 = 20 * 86_400_000;
 
 pub(super) async fn act_on_session(
@@ -35,7 +35,7 @@ pub(super) async fn act_on_session(
 
 async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(merchant) = engine.merchants.get(known.merchant).await else { return Again::In(1_000) };
-    // Each kind in its turn.
+    // Each kind in turn.
     let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + sim.now_ms() / 1_000) % 3).unwrap_or(0)];
     let before = engine.payments.get(known.merchant, known.id).await.ok();
     let owed_before = match &before {
@@ -50,7 +50,7 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &
                 before.is_some_and(|before| before.version + 1 == payment.version && before.accepted.is_none());
             sim.observe(|observer| {
                 if payment.resolution.as_ref().is_none_or(|stored| stored.kind != kind) {
-                    let text = format!("{kind:?} was decided, and {:?} is answered", payment.resolution);
+                    let text = format!("{kind:?} was decided, and {:?} is returned", payment.resolution);
                     observer.violate("acknowledged-decision-sticks", text, Some(known.id));
                 }
                 if is_next && kind != ResolutionKind::Accepted && owed.is_some() && owed_before.is_some() {
@@ -67,7 +67,7 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &
                 sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed }));
             }
             sim.mark("a merchant decides about an exception");
-            sim.event(Lane::Merchant, "resolved", Some(session), 0, || {
+            sim.event(Source::Merchant, "resolved", Some(session), 0, || {
                 format!("the merchant decides about session {session}")
             });
             Again::No
@@ -90,7 +90,7 @@ fn decision(sim: &Arc<Simulation>, engine: &Running, by: &str) -> Resolution {
     }
 }
 
-/// Asks for the plan of a refund, and has the merchant's wallet carry it out.
+/// Requests the plan of a refund, and executes it with the merchant's wallet.
 async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(payment) = engine.payments.get(known.merchant, known.id).await else { return Again::In(2_000) };
     let Ok(owed) = engine.payments.owed(&payment).await else { return Again::In(2_000) };
@@ -105,9 +105,9 @@ async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &S
         hive.chain.broadcast(transaction).is_ok()
     };
     if sent {
-        sim.mark("a merchant sends money back");
+        sim.mark("a merchant sends a refund");
     }
-    sim.event(Lane::Merchant, "refunds", Some(session), plan.money.units, || {
+    sim.event(Source::Merchant, "refunds", Some(session), plan.money.units, || {
         format!("the merchant sends {} of session {session} back to {}", plan.money, plan.to)
     });
     Again::No
@@ -125,12 +125,14 @@ async fn report_wallet(sim: &Arc<Simulation>, engine: &Running, session: u32, kn
                 if is_stored {
                     observer.passes("wallet-reports-are-kept");
                 } else {
-                    let text = "a report of an opened wallet was answered and is not durable".to_owned();
+                    let text = "a report of an opened wallet was acknowledged and is not durable".to_owned();
                     observer.violate("wallet-reports-are-kept", text, Some(known.id));
                 }
             });
             sim.mark("a wallet is reported");
-            sim.event(Lane::Payer, "wallet", Some(session), 0, || format!("a wallet is opened for session {session}"));
+            sim.event(Source::Payer, "wallet", Some(session), 0, || {
+                format!("a wallet is opened for session {session}")
+            });
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
@@ -170,8 +172,8 @@ async fn delete(
                     observer.passes("deletions-are-due");
                 }
             });
-            sim.mark("a merchant deletes what it knows of a payment");
-            sim.event(Lane::Merchant, "deletes", Some(session), 0, || format!("{action:?} of session {session}"));
+            sim.mark("a merchant deletes metadata or a note");
+            sim.event(Source::Merchant, "deletes", Some(session), 0, || format!("{action:?} of session {session}"));
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
@@ -190,9 +192,9 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
     let Some(newest) = found.first() else { return Again::No };
     match engine.webhooks.redeliver(known.merchant, newest.delivery.id, None).await {
         Ok(_) => {
-            sim.mark("an event is sent again by hand");
-            sim.event(Lane::Merchant, "redelivers", Some(session), 0, || {
-                format!("the merchant has the newest event of session {session} sent again")
+            sim.mark("an event is redelivered on request");
+            sim.event(Source::Merchant, "redelivers", Some(session), 0, || {
+                format!("the merchant redelivers the newest event of session {session}")
             });
             Again::No
         }
@@ -204,7 +206,7 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
     }
 }
 
-/// Has the endpoint taken up again, and everything sent that it missed.
+/// Enables the endpoint, and replays what it missed.
 async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
     let response = match engine.webhooks.enable_endpoint(known.merchant).await {
@@ -214,10 +216,10 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     match response {
         Ok(replayed) => {
             if replayed.count > 0 {
-                sim.mark("events that were not taken are sent again");
+                sim.mark("undelivered events are replayed");
             }
-            sim.event(Lane::Merchant, "replays", Some(session), replayed.count as u64, || {
-                format!("the merchant of session {session} has {} events sent again", replayed.count)
+            sim.event(Source::Merchant, "replays", Some(session), replayed.count as u64, || {
+                format!("the merchant of session {session} replays {} events", replayed.count)
             });
             Again::No
         }
@@ -233,7 +235,7 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
 async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let other = sim.clients().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
     let Some(other) = other else { return Again::No };
-    let Ok(stranger) = engine.merchants.get(other).await else { return Again::In(1_000) };
+    let Ok(outsider) = engine.merchants.get(other).await else { return Again::In(1_000) };
     let delivery = sim.observe(|observer| observer.delivery_of(known.id)).unwrap_or(DeliveryId::from_bits(1));
     let mut allowed = Vec::new();
     let mut tried = |call: &'static str, is_allowed: bool| is_allowed.then(|| allowed.push(call));
@@ -241,7 +243,7 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     tried("cancel the payment", engine.payments.cancel(other, known.id).await.is_ok());
     tried(
         "resolve the payment",
-        engine.payments.resolve(&stranger, known.id, decision(sim, engine, "stranger")).await.is_ok(),
+        engine.payments.resolve(&outsider, known.id, decision(sim, engine, "outsider")).await.is_ok(),
     );
     let seen = deliveries_of(engine, other, known.id).await.is_some_and(|found| !found.is_empty());
     tried("list the deliveries", seen);
@@ -249,15 +251,15 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     tried("send a delivery again", engine.webhooks.redeliver(other, delivery, None).await.is_ok());
     // The same order number in two shops is two orders.
     let key = IdempotencyKey::parse(&format!("order-{session}")).expect("a key of ours");
-    let opened = engine.payments.open(&stranger, draft(session, known.amount, None), Some(&key)).await;
+    let opened = engine.payments.open(&outsider, draft(session, known.amount, None), Some(&key)).await;
     let is_anothers = opened.is_ok_and(|opened| {
         sim.observe(|observer| observer.responded(&Response::Created(&opened.payment)));
         opened.payment.merchant != other
     });
     tried("have its order number answered with the payment", is_anothers);
-    sim.mark("a merchant tries what is another's");
-    sim.event(Lane::Merchant, "meddles", Some(session), 0, || {
-        format!("another merchant tries all that can be done with session {session}")
+    sim.mark("a merchant calls with another's ids");
+    sim.event(Source::Merchant, "calls_with_others_ids", Some(session), 0, || {
+        format!("another merchant uses the ids of session {session} in every call")
     });
     sim.observe(|observer| match allowed.first() {
         Some(call) => observer.violate("shops-are-apart", format!("another merchant may {call}"), Some(known.id)),

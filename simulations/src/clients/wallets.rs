@@ -7,7 +7,7 @@ use engine::{
 
 use super::*;
 
-/// Transfers of a flood: more than a payment lists, and as many long memos as fit into a transaction.
+/// Transfers of a flood: more than a payment lists, and as many long memos as a transaction can hold.
 const FLOOD: u64 = 25;
 
 pub(super) fn pay(
@@ -36,13 +36,13 @@ pub(super) fn pay(
         let shops = (0..sim.script.setup.merchants).map(|number| account(number, false));
         let Some(other) = shops.into_iter().find(|name| *name != to) else { return };
         (from, to) = (other, from);
-        sim.mark("a shop sends back what another was paid");
+        sim.mark("a shop refunds a payment of another shop");
     }
     let mut money = money;
     if memo == Memo::Fee {
         let Some((collector, units)) = known.fee.clone() else { return };
         (to, money) = (collector, Money::new(units, known.amount.currency));
-        sim.mark("a fee is paid by itself");
+        sim.mark("only the fee is paid");
     }
     let text = memo_text(memo, known.id, other);
     let outcome = {
@@ -69,10 +69,10 @@ pub(super) fn pay(
         observer.ever_accepted.insert(tx_id);
     });
     match sent {
-        Ok(_) => sim.event(Lane::Payer, "pays", Some(session), money.units, || {
+        Ok(_) => sim.event(Source::Payer, "pays", Some(session), money.units, || {
             format!("{from} pays {money} for session {session} ({memo:?} memo)")
         }),
-        Err(refused) => sim.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
+        Err(refused) => sim.event(Source::Payer, "pay_refused", Some(session), money.units, || {
             format!("{from} pays {money} for session {session}: the chain refuses: {refused}")
         }),
     }
@@ -98,7 +98,7 @@ fn memo_text(memo: Memo, id: PaymentId, other: Option<PaymentId>) -> String {
     }
 }
 
-/// What a payer agrees to pay by a recurrent transfer.
+/// The terms of a recurrent transfer.
 pub(super) struct Agreement {
     pub(super) payer: usize,
     pub(super) money: Money,
@@ -123,7 +123,7 @@ pub(super) fn pay_again(sim: &Arc<Simulation>, session: u32, agreement: &Agreeme
         memo: memo_of(known.id),
         recurrence: every_hours,
         executions: times,
-        // One payer may have such an agreement for each of many sessions.
+        // One payer may have a recurrent transfer for each of many sessions.
         extensions: vec![PairId(u8::try_from(session % 256).unwrap_or(0))],
     });
     let sent = {
@@ -138,11 +138,11 @@ pub(super) fn pay_again(sim: &Arc<Simulation>, session: u32, agreement: &Agreeme
                 observer.own_broadcasts.insert(tx_id);
                 observer.ever_accepted.insert(tx_id);
             });
-            sim.event(Lane::Payer, "agrees", Some(session), money.units, || {
+            sim.event(Source::Payer, "agrees", Some(session), money.units, || {
                 format!("{from} agrees to pay {money} every {every_hours} hours, {times} times, for session {session}")
             });
         }
-        Err(refused) => sim.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
+        Err(refused) => sim.event(Source::Payer, "pay_refused", Some(session), money.units, || {
             format!("{from} agrees to pay {money} for session {session}: the chain refuses: {refused}")
         }),
     }

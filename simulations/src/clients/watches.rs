@@ -4,11 +4,11 @@ use actors::After;
 
 use super::*;
 
-/// How long a client waits in all, milliseconds.
+/// How long a client waits in total, milliseconds.
 const WAITS_MS: u64 = 600_000;
-/// How soon a change reaches a watcher where nothing excuses more, milliseconds.
+/// Maximum latency until a change reaches a watcher without faults, milliseconds.
 const AT_ONCE_MS: u64 = 1_000;
-/// How long nothing may be missing in a stream.
+/// How long a stream may lag behind.
 const MISSING_MS: u64 = 6_000;
 
 /// Watches a payment: each snapshot is newer than the one before and was durable, and the last one is final.
@@ -30,15 +30,15 @@ pub(super) async fn watch_payment(sim: &Arc<Simulation>, engine: &Running, id: P
                     Some(format!("version {} follows {}", next.version, seen.version))
                 }
                 (Some(next), _, durable) if durable.as_ref().is_none_or(|durable| durable.version < next.version) => {
-                    Some(format!("version {} is shown before it is durable", next.version))
+                    Some(format!("version {} is sent before it is durable", next.version))
                 }
                 (Some(next), _, Some(durable)) if next.version == durable.version && **next != *durable => {
-                    Some(format!("version {} is not shown as it is durable", next.version))
+                    Some(format!("version {} differs from the durable one", next.version))
                 }
                 (Some(next), Some(_), Some(durable)) if next.version == durable.version => {
                     let written_ms = observer.latency.written_at(id).unwrap_or(0);
                     let is_late = written_ms > begun_ms && observer.now_ms > written_ms + AT_ONCE_MS;
-                    let text = || format!("version {} is shown {} ms late", next.version, observer.now_ms - written_ms);
+                    let text = || format!("version {} is sent {} ms late", next.version, observer.now_ms - written_ms);
                     (is_late && observer.prompt_ms.is_some()).then(text)
                 }
                 (None, Some(seen), _) if !seen.state.is_terminal() => {
@@ -60,22 +60,24 @@ pub(super) async fn watch_payment(sim: &Arc<Simulation>, engine: &Running, id: P
             }
         }
     }
-    // Nothing is left out: what is durable for a while has been shown.
+    // Nothing is omitted: what has been durable for a while has been sent.
     let shown = seen.map_or(0, |seen| seen.version);
     sim.observe(|observer| {
         let Some(known) = observer.payments.get(&id) else { return };
         let written_ms = observer.latency.written_at(id).unwrap_or(0);
         let is_missed = known.payment.version > shown && observer.now_ms > written_ms + MISSING_MS;
         if is_missed && observer.prompt_ms.is_some() && !observer.was_damaged {
-            let text =
-                format!("version {} is shown, and {} is durable since {written_ms} ms", shown, known.payment.version);
+            let text = format!(
+                "version {} is the newest that was sent, and {} has been durable since {written_ms} ms",
+                shown, known.payment.version
+            );
             observer.violate("watches-show-changes", text, Some(id));
         }
     });
     Again::No
 }
 
-/// Watches a merchant's events for some minutes: each comes once, in order, without a gap, and as it is durable.
+/// Watches a merchant's events for some minutes: each arrives once, in order, without a gap, and equals the durable one.
 pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, merchant: MerchantId) -> Again {
     let from_start = (sim.now_ms() / 1_000).is_multiple_of(2);
     let after = from_start.then_some(After::Beginning);
@@ -97,7 +99,7 @@ pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, mercha
                 let took_ms = observer.now_ms.saturating_sub(stored_ms);
                 let is_late = stored_ms > first_ms && took_ms > AT_ONCE_MS && observer.prompt_ms.is_some();
                 if is_late && !observer.was_damaged {
-                    let text = format!("event {} is shown after {took_ms} ms", event.seq);
+                    let text = format!("event {} is sent after {took_ms} ms", event.seq);
                     observer.violate("event-streams-are-complete", text, None);
                 }
                 let durable = observer.events.get(&event.id);
@@ -118,7 +120,7 @@ pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, mercha
             last = event.seq;
         }
         if !events.is_empty() {
-            sim.mark("a stream shows an event");
+            sim.mark("a stream delivers an event");
         }
         let newest = known(sim);
         let is_behind = sim.observe(|observer| {
@@ -127,7 +129,7 @@ pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, mercha
                     && event.seq > last
                     && observer.stored_ms(event.id) + MISSING_MS < observer.now_ms
             };
-            // A page that is full is followed by another one at once.
+            // A full page is followed by another one immediately.
             let is_whole = events.len() < 100;
             is_whole && observer.prompt_ms.is_some() && !observer.was_damaged && observer.events.values().any(is_old)
         });

@@ -78,7 +78,7 @@ impl NodeApi<'_> {
         Ok(if api == "condenser_api" { json!(references) } else { json!({ "accounts": references }) })
     }
 
-    /// Returns whether these keys speak for an account, by one role.
+    /// Returns whether these keys have the authority of an account, by one role.
     pub(super) fn verify_account_authority(&self, api: &str, params: &Value) -> CallResult {
         let name = text(params, 0, "account")?;
         let keys: BTreeSet<PublicKey> = texts(params, 1, "signers")?
@@ -102,7 +102,7 @@ impl NodeApi<'_> {
     }
 }
 
-/// When something happened that never did, as hived writes it.
+/// The time of something that never happened, as hived writes it.
 const EPOCH: &str = "1970-01-01T00:00:00";
 /// When a vote expires or a withdrawal is due that does not exist, as hived writes it.
 const NEVER: &str = "1969-12-31T23:59:59";

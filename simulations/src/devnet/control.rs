@@ -1,36 +1,37 @@
-//! Control: what tests do to the ledger so that they need not wait. JSON-RPC at an address of its own.
+//! The control API: what tests do to the ledger so that they need not wait. JSON-RPC on a port of its own.
 //!
 //! Parameters are objects; unknown members are refused, so that a misspelt one does not go unnoticed. `node` is a
 //! node's place among [`Options::nodes`](super::Options::nodes), 0 if left out.
 //!
-//! The methods stand in `help.rs`; `control.help` lists them.
+//! `help.rs` has the methods; `control.help` lists them.
 //!
 //! The changes of `create_account`, `set_authority`, `grant`, `set_rc` and `set_price` need no block, and no fork takes
-//! them back. Faults of nodes, held things and the market's price are forgotten at a restart; the chain is not.
+//! them back. A restart resets faults of nodes, held things and the market's price; the chain stays.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
-    account::AccountName,
-    hive::{Asset, Authority, Pack, PublicKey, Role},
+    hive::{Asset, Authority, Pack, Role},
     ledger::TxId,
-    money::{HivePrice, Money},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     failure::Failure,
-    faults::{faults_json, heal, node},
-    foreign, help,
+    foreign::Foreign,
+    help,
     host::Host,
+    node_faults::{heal, node},
+    params::{money, name, price, public, read, wrong},
+    status::status,
 };
 use crate::ledger::{BalanceKind, Orphans};
 
 /// More blocks than this at once are a mistake.
 const MAX_BLOCKS: u32 = 100_000;
 
-/// Answers one call.
+/// Executes one call.
 pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Value, Failure> {
     match method {
         "control.help" => read::<Nothing>(params).map(|_| help::help()),
@@ -61,22 +62,13 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
         "control.create_account" => create_account(host, &read(params)?),
         "control.set_authority" => set_authority(host, &read(params)?),
         "control.grant" => grant(host, &read(params)?),
-        "control.foreign_operations" => foreign::order(host, params),
+        "control.foreign_operations" => add_foreign(host, params),
         "control.set_rc" => set_rc(host, &read(params)?),
         "control.set_price" => set_price(host, &read(params)?),
         "control.set_market" => set_market(host, &read(params)?),
         "control.transfer" => transfer(host, &read(params)?),
         _ => Err(help::unknown(method)),
     }
-}
-
-pub(super) fn read<T: DeserializeOwned>(params: &Value) -> Result<T, Failure> {
-    let params = if params.as_array().is_some_and(Vec::is_empty) { &json!({}) } else { params };
-    T::deserialize(params).map_err(|error| Failure::params(&error.to_string()))
-}
-
-pub(super) fn wrong(what: &str) -> Failure {
-    Failure::params(what)
 }
 
 #[derive(Deserialize)]
@@ -93,29 +85,6 @@ struct Held {
 #[serde(deny_unknown_fields)]
 struct Lag {
     blocks: u32,
-}
-
-pub(super) fn status(host: &Host) -> Value {
-    let chain = &host.chain;
-    json!({
-        "head": {
-            "number": chain.head().number(),
-            "id": chain.head().to_string(),
-            "time": chain.head_time().to_ledger(),
-        },
-        "irreversible": chain.irreversible_num(),
-        "mempool": chain.mempool().map(|included| included.id.to_string()).collect::<Vec<_>>(),
-        "autoProduce": host.auto_produce,
-        "blockIntervalMs": millis(host.block_interval),
-        "aheadSeconds": host.ahead.as_secs(),
-        "irreversibilityHeld": chain.is_irreversibility_held(),
-        "transactionsHeld": chain.are_transactions_held(),
-        "nodes": host.nodes.iter().map(faults_json).collect::<Vec<_>>(),
-    })
-}
-
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn accounts(host: &Host) -> Value {
@@ -184,7 +153,7 @@ fn advance_time(host: &mut Host, params: AdvanceTime) -> Result<Value, Failure> 
     if params.seconds > ten_years {
         return Err(wrong("at most ten years at once"));
     }
-    // The chain may be ahead of the clock already; what is asked for comes on top of where it stands.
+    // The chain may already be ahead of the clock; the requested time is added to its present time.
     let stands = host.chain.head_time().since(host.now());
     host.ahead += stands + Duration::from_secs(params.seconds);
     blocks(host, params.blocks)?;
@@ -222,21 +191,21 @@ enum Transactions {
     #[default]
     Keep,
     #[serde(untagged)]
-    Word(DropWord),
+    Word(DropKeyword),
     #[serde(untagged)]
     These { drop: Vec<String> },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum DropWord {
+enum DropKeyword {
     Drop,
 }
 
 fn fork(host: &mut Host, params: Fork) -> Result<Value, Failure> {
     let orphans = match params.transactions {
         Transactions::Keep => Orphans::Keep,
-        Transactions::Word(DropWord::Drop) => Orphans::Drop,
+        Transactions::Word(DropKeyword::Drop) => Orphans::Drop,
         Transactions::These { drop } => {
             let ids = drop.iter().map(|id| TxId::parse(id).ok_or_else(|| wrong("an id has 40 hex characters")));
             Orphans::DropThese(ids.collect::<Result<BTreeSet<_>, _>>()?)
@@ -406,23 +375,11 @@ fn transfer(host: &mut Host, params: &TransferParams) -> Result<Value, Failure> 
     Ok(json!({ "id": id.to_string() }))
 }
 
-pub(super) fn price(base: &str, quote: &str) -> Result<HivePrice, Failure> {
-    use engine::money::Currency::{Hbd, Hive};
-    let (base, quote) = (money(base)?, money(quote)?);
-    let price = HivePrice::new(base.units, quote.units).filter(|_| (base.currency, quote.currency) == (Hbd, Hive));
-    price.ok_or_else(|| wrong("base is HBD, quote is HIVE, neither is zero"))
-}
-
-pub(super) fn name(text: &str) -> Result<AccountName, Failure> {
-    AccountName::parse(text).map_err(|error| wrong(&format!("the account name `{text}` {error}")))
-}
-
-pub(super) fn money(text: &str) -> Result<Money, Failure> {
-    Money::parse_ledger(text).map_err(|error| wrong(&format!("the amount `{text}` {error}")))
-}
-
-pub(super) fn public(text: &str) -> Result<PublicKey, Failure> {
-    PublicKey::parse(text).map_err(|error| wrong(&format!("the key {error}")))
+/// Adds operations of a later hard fork to the next blocks.
+fn add_foreign(host: &mut Host, params: &Value) -> Result<Value, Failure> {
+    let first_block = host.chain.head().number() + 1;
+    host.foreign.push(Foreign::read(first_block, params)?);
+    Ok(json!({ "firstBlock": first_block }))
 }
 
 /// Reads an authority: one key, or the whole with weights.

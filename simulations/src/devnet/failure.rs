@@ -1,4 +1,4 @@
-//! A call that failed, as JSON-RPC says it.
+//! A failed call, as a JSON-RPC error.
 
 use serde_json::{Value, json};
 
@@ -56,12 +56,12 @@ impl Failure {
         Self { code: -32603, message: "the dev ledger has stopped".into(), data: None }
     }
 
-    /// The node's faults leave the caller without an answer.
+    /// The node's faults drop the response.
     pub(super) fn no_answer() -> Self {
-        Self { code: -32603, message: "the node gives no answer".into(), data: None }
+        Self { code: -32603, message: "the node sends no response".into(), data: None }
     }
 
-    /// Reads the error of an answer.
+    /// Reads the error of a response.
     pub(super) fn of_answer(error: &Value) -> Self {
         Self {
             code: error["code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or_default(),
@@ -97,8 +97,8 @@ impl From<Refused> for Failure {
                 });
                 (format!("{word} ${{id}}"), facts)
             }
-            Refused::Tapos { said, expected } => {
-                (String::new(), json!({ "trx.ref_block_prefix": said, "tapos_block_summary": expected }))
+            Refused::Tapos { given, expected } => {
+                (String::new(), json!({ "trx.ref_block_prefix": given, "tapos_block_summary": expected }))
             }
             _ => (rendered.text.clone(), json!({})),
         };

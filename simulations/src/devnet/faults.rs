@@ -1,16 +1,11 @@
-//! What is wrong with the nodes of the ledger, and the control methods that change it.
+//! The faults of the nodes of the ledger.
 
 use std::time::Duration;
 
 use engine::money::{Currency, Money};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    control::{millis, money, name, price, public, read, status, wrong},
-    failure::Failure,
-    host::Host,
-};
+use super::params::millis;
 use crate::ledger::{Lie, Node};
 
 /// What is wrong with a node on the network, beside what it shows ([`Node`]).
@@ -27,96 +22,7 @@ pub(super) struct Faults {
     pub(super) lacks_apis: Vec<String>,
 }
 
-/// Tells a member that is null from one that is not there.
-fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Some)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct NodeFaults {
-    #[serde(default)]
-    node: usize,
-    lag_blocks: Option<u32>,
-    frozen: Option<bool>,
-    disconnected: Option<bool>,
-    drop_broadcast_replies: Option<u32>,
-    delay_ms: Option<u64>,
-    #[serde(default, deserialize_with = "given")]
-    http_status: Option<Option<u16>>,
-    #[serde(default, deserialize_with = "given")]
-    retry_after_seconds: Option<Option<u64>>,
-    garbage: Option<bool>,
-    lacks_apis: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "given")]
-    lie: Option<Option<LieParams>>,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "kind", deny_unknown_fields, rename_all = "camelCase")]
-enum LieParams {
-    InventTransfer { block: u32, from: String, to: String, amount: String, memo: String },
-    OmitTransfers,
-    InflateTransfers,
-    EverythingIsFinal,
-    HeadAhead { blocks: u32 },
-    Keys { key: String },
-    SwallowBroadcasts,
-    RefuseBroadcasts,
-    Price { base: String, quote: String },
-    Balances { units: i64 },
-    SkipBlocks,
-    UnlinkBlocks,
-}
-
-pub(super) fn node(host: &mut Host, params: &Value) -> Result<Value, Failure> {
-    let params: NodeFaults = read(params)?;
-    let lie = params.lie.map(|lie| lie.map(read_lie).transpose()).transpose()?;
-    if let Some(Some(status)) = params.http_status
-        && !(200..600).contains(&status)
-    {
-        return Err(wrong("httpStatus must be a status of HTTP"));
-    }
-    let head = host.chain.head().number();
-    let faults = host.nodes.get_mut(params.node).ok_or_else(|| wrong("there is no such node"))?;
-    faults.node.lag_blocks = params.lag_blocks.unwrap_or(faults.node.lag_blocks);
-    faults.node.frozen_at = match params.frozen {
-        Some(true) => faults.node.frozen_at.or(Some(head)),
-        Some(false) => None,
-        None => faults.node.frozen_at,
-    };
-    faults.node.lie = lie.unwrap_or_else(|| faults.node.lie.take());
-    faults.disconnected = params.disconnected.unwrap_or(faults.disconnected);
-    faults.drop_broadcast_replies = params.drop_broadcast_replies.unwrap_or(faults.drop_broadcast_replies);
-    faults.delay = params.delay_ms.map_or(faults.delay, Duration::from_millis);
-    faults.http_status = params.http_status.unwrap_or(faults.http_status);
-    faults.retry_after_seconds = params.retry_after_seconds.unwrap_or(faults.retry_after_seconds);
-    faults.lacks_apis = params.lacks_apis.unwrap_or_else(|| std::mem::take(&mut faults.lacks_apis));
-    faults.garbage = params.garbage.unwrap_or(faults.garbage);
-    Ok(faults_json(faults))
-}
-
-fn read_lie(params: LieParams) -> Result<Lie, Failure> {
-    Ok(match params {
-        LieParams::InventTransfer { block, from, to, amount, memo } => {
-            Lie::InventTransfer { block, from: name(&from)?, to: name(&to)?, money: money(&amount)?, memo }
-        }
-        LieParams::OmitTransfers => Lie::OmitTransfers,
-        LieParams::InflateTransfers => Lie::InflateTransfers,
-        LieParams::EverythingIsFinal => Lie::EverythingIsFinal,
-        LieParams::HeadAhead { blocks } => Lie::HeadAhead { blocks },
-        LieParams::Keys { key } => Lie::Keys { key: public(&key)? },
-        LieParams::SwallowBroadcasts => Lie::SwallowBroadcasts,
-        LieParams::RefuseBroadcasts => Lie::RefuseBroadcasts,
-        LieParams::Balances { units } => Lie::Balances { units },
-        LieParams::SkipBlocks => Lie::SkipBlocks,
-        LieParams::UnlinkBlocks => Lie::UnlinkBlocks,
-        LieParams::Price { base, quote } => Lie::Price { price: price(&base, &quote)? },
-    })
-}
-
+/// Returns the faults of a node as control methods return them.
 pub(super) fn faults_json(faults: &Faults) -> Value {
     let lie = faults.node.lie.as_ref().map(|lie| match lie {
         Lie::InventTransfer { block, from, to, money, memo } => json!({
@@ -141,7 +47,7 @@ pub(super) fn faults_json(faults: &Faults) -> Value {
     });
     json!({
         "lagBlocks": faults.node.lag_blocks,
-        "frozen": faults.node.frozen_at.is_some(),
+        "stalled": faults.node.stalled_at.is_some(),
         "disconnected": faults.disconnected,
         "dropBroadcastReplies": faults.drop_broadcast_replies,
         "delayMs": millis(faults.delay),
@@ -151,19 +57,4 @@ pub(super) fn faults_json(faults: &Faults) -> Value {
         "lacksApis": faults.lacks_apis,
         "lie": lie,
     })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Heal {
-    node: Option<usize>,
-}
-
-pub(super) fn heal(host: &mut Host, params: &Value) -> Result<Value, Failure> {
-    let params: Heal = read(params)?;
-    match params.node {
-        None => host.nodes.fill(Faults::default()),
-        Some(node) => *host.nodes.get_mut(node).ok_or_else(|| wrong("there is no such node"))? = Faults::default(),
-    }
-    Ok(status(host))
 }

@@ -1,13 +1,13 @@
-//! Blocks of a later hard fork: what nodes show holds operations and extensions that nobody knows yet.
+//! Blocks of a later hard fork: nodes return operations and extensions that this version does not know.
 //!
-//! The chain itself stays as it is; only the answers about whole blocks are changed, and those of all nodes alike.
+//! The chain itself does not change; only the responses with whole blocks are changed, for all nodes alike.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{control::read, failure::Failure, host::Host, shape::Shape};
+use super::{failure::Failure, params::read, shape::Shape};
 
-/// What blocks are shown with from a number on, until the next such order.
+/// What nodes add to blocks from a number on, until the next such call.
 #[derive(Debug)]
 pub(super) struct Foreign {
     first_block: u32,
@@ -17,7 +17,7 @@ pub(super) struct Foreign {
     extensions: Vec<Value>,
 }
 
-/// Where the operations stand.
+/// The position of the operations.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Where {
@@ -42,15 +42,15 @@ struct Order {
     extensions: Vec<Value>,
 }
 
-/// Shows the next blocks with these operations.
-pub(super) fn order(host: &mut Host, params: &Value) -> Result<Value, Failure> {
-    let Order { operations, virtual_operations, place, extensions } = read(params)?;
-    let first_block = host.chain.head().number() + 1;
-    host.foreign.push(Foreign { first_block, operations, virtual_operations, place, extensions });
-    Ok(json!({ "firstBlock": first_block }))
+impl Foreign {
+    /// Reads what nodes add to blocks from `first_block` on.
+    pub(super) fn read(first_block: u32, params: &Value) -> Result<Self, Failure> {
+        let Order { operations, virtual_operations, place, extensions } = read(params)?;
+        Ok(Self { first_block, operations, virtual_operations, place, extensions })
+    }
 }
 
-/// Returns the virtual operations that a block is shown with after its own.
+/// Returns the virtual operations that nodes add to those of a block.
 pub(super) fn virtual_operations(orders: &[Foreign], number: u32, shape: Shape) -> Vec<Value> {
     let shown = in_force(orders, number).map(|order| order.virtual_operations.as_slice()).unwrap_or_default();
     shown.iter().map(|operation| shaped(shape, operation)).collect()
@@ -60,7 +60,7 @@ fn in_force(orders: &[Foreign], number: u32) -> Option<&Foreign> {
     orders.iter().rev().find(|order| order.first_block <= number)
 }
 
-/// Changes a block that is about to be shown.
+/// Changes a block that a node returns.
 pub(super) fn show(orders: &[Foreign], number: u32, shape: Shape, block: &mut Value) {
     let Some(order) = in_force(orders, number) else { return };
     if order.operations.is_empty() {
@@ -90,7 +90,7 @@ pub(super) fn show(orders: &[Foreign], number: u32, shape: Shape, block: &mut Va
     }
 }
 
-/// Writes an operation as an API does; what is no operation of the newer form is left as it is.
+/// Encodes an operation like an API; values that are no operation of the newer form are unchanged.
 fn shaped(shape: Shape, operation: &Value) -> Value {
     match (shape, operation["type"].as_str()) {
         (Shape::Condenser, Some(name)) => json!([name.trim_end_matches("_operation"), operation["value"]]),

@@ -1,4 +1,4 @@
-//! What is the same for everybody: properties, prices, versions.
+//! Global data: properties, prices, versions.
 
 use engine::hive::{Asset, Symbol};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::ledger::BalanceKind;
 const HIVED: &str = "1.28.0";
 /// Hard fork 28 and all before.
 const HARDFORKS: usize = 28;
-/// What the totals of vests say at least: 1 000.000000 VESTS for 1.000 HIVE.
+/// The minimum of the totals of vests: 1 000.000000 VESTS for 1.000 HIVE.
 const VESTS_AT_LEAST: i64 = 1_000_000_000;
 /// Witnesses that take turns.
 const WITNESSES: u32 = 21;
@@ -198,7 +198,7 @@ impl NodeApi<'_> {
         })
     }
 
-    /// Returns what lists of things hold that this chain never has; none for a method that is no such list.
+    /// Returns the empty response of a list that this chain never has; none for a method that is no such list.
     pub(super) fn nothing_of(api: &str, name: &str) -> Option<Value> {
         let member = match (api, name) {
             (
@@ -220,7 +220,7 @@ impl NodeApi<'_> {
         Some(json!({ member: [] }))
     }
 
-    /// Nobody follows anybody: what social nodes answer of an account they know nothing of.
+    /// Follows: what social nodes return for an account without any.
     pub(super) fn follow_count(&self, params: &Value) -> CallResult {
         let account = text(params, 0, "account")?;
         Ok(json!({ "account": account, "following_count": 0, "follower_count": 0 }))
@@ -233,7 +233,7 @@ impl NodeApi<'_> {
         }
     }
 
-    /// The name says that this is no public chain, whatever its chain id says.
+    /// The name shows that this is no public chain, whatever its chain id.
     pub(super) fn version(&self) -> Value {
         json!({
             "blockchain_version": HIVED,

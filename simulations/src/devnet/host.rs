@@ -1,37 +1,33 @@
-//! The one task that owns the chain: it answers requests one after another and makes blocks in time.
+//! The chain of the dev ledger with its nodes, clock and journal, and the requests to it.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::time::Timestamp;
 use serde_json::Value;
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep_until},
-};
+use tokio::sync::oneshot;
 use tracing::{error, info};
 
 use super::{
-    Clock, Options, control,
+    Clock, Options,
     failure::Failure,
     faults::Faults,
     foreign::Foreign,
     journal::{Journal, JournalError},
-    rpc,
 };
 use crate::ledger::{Chain, Genesis};
 
-/// What comes in.
+/// A request.
 pub(super) enum Request {
     /// The body of a request to a node.
     Rpc { node: usize, body: Bytes, reply: oneshot::Sender<Answer> },
-    /// The body of a request to control.
+    /// The body of a request to the control API.
     ControlBody { body: Bytes, reply: oneshot::Sender<Answer> },
-    /// A call of control from this process.
+    /// A call of the control API from this process.
     Control { method: String, params: Value, reply: oneshot::Sender<Result<Value, Failure>> },
 }
 
-/// What goes back.
+/// A response.
 pub(super) enum Answer {
     /// A body, after a delay.
     Reply { status: u16, body: Vec<u8>, delay: Duration, retry_after: Option<u64> },
@@ -51,7 +47,7 @@ pub(super) struct Host {
     /// Operations of a later hard fork that blocks are shown with.
     pub(super) foreign: Vec<Foreign>,
     clock: Clock,
-    journal: Option<Journal>,
+    pub(super) journal: Option<Journal>,
 }
 
 impl Host {
@@ -83,61 +79,8 @@ impl Host {
         &self.genesis
     }
 
-    /// Answers and produces until it is told to stop.
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>, mut stopped: watch::Receiver<bool>) {
-        let mut next_block = Instant::now() + self.block_interval;
-        loop {
-            tokio::select! {
-                biased;
-                _ = stopped.changed() => break,
-                () = sleep_until(next_block), if self.auto_produce => {
-                    if !self.produce() {
-                        break;
-                    }
-                    next_block = (next_block + self.block_interval).max(Instant::now());
-                }
-                request = inbox.recv() => match request {
-                    Some(request) => {
-                        let was_auto = self.auto_produce;
-                        if !self.answer(request) {
-                            break;
-                        }
-                        if self.auto_produce && !was_auto {
-                            next_block = Instant::now() + self.block_interval;
-                        }
-                    }
-                    None => break,
-                },
-            }
-        }
-    }
-
-    /// Answers one request; `false` if what it did could not be kept, and then nobody hears an answer.
-    fn answer(&mut self, request: Request) -> bool {
-        match request {
-            Request::Rpc { node, body, reply } => {
-                let answer = rpc::answer_node(self, node, &body);
-                self.save() && delivered(reply.send(answer))
-            }
-            Request::ControlBody { body, reply } => {
-                let body = rpc::answer(&body, |method, params| control::call(self, method, params));
-                self.save()
-                    && delivered(reply.send(Answer::Reply {
-                        status: 200,
-                        body,
-                        delay: Duration::ZERO,
-                        retry_after: None,
-                    }))
-            }
-            Request::Control { method, params, reply } => {
-                let result = control::call(self, &method, &params);
-                self.save() && delivered(reply.send(result))
-            }
-        }
-    }
-
-    /// Makes one block at the present time; `false` if it could not be kept.
-    fn produce(&mut self) -> bool {
+    /// Produces one block at the present time; `false` if it could not be stored.
+    pub(super) fn produce(&mut self) -> bool {
         let now = self.now();
         self.chain.produce(now);
         self.save()
@@ -148,53 +91,17 @@ impl Host {
         (self.clock)() + self.ahead
     }
 
-    /// Writes what happened: a block is on disk before anybody hears of it. If that fails, the chain in memory is ahead
-    /// of its file and must not be believed any more: `false` ends the ledger.
-    fn save(&mut self) -> bool {
+    /// Writes what happened: a block is on disk before any response shows it. If that fails, the chain in memory is ahead
+    /// of its file and is no longer valid: `false` ends the ledger.
+    pub(super) fn save(&mut self) -> bool {
         let records = self.chain.take_records();
         let Some(journal) = &mut self.journal else { return true };
         match journal.append(&records) {
             Ok(()) => true,
             Err(failure) => {
-                error!(error = %failure, "the dev ledger cannot write its state and stops");
+                error!(error = %failure, "the dev ledger stops: it cannot write its state");
                 false
             }
         }
-    }
-}
-
-/// Whoever asked may have gone meanwhile; the ledger goes on.
-fn delivered<T>(_sent: Result<(), T>) -> bool {
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::json;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_ledger_that_cannot_write_stops_and_tells_nobody_what_it_could_not_keep() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("chain");
-        let clock = Arc::new(|| Timestamp::from_seconds(1_800_000_000));
-        let options = Options::new(Genesis::demo([7; 32], clock()), clock);
-        let options = Options { auto_produce: false, state: Some(path.clone()), ..options };
-        let mut host = Host::open(&options).unwrap();
-        assert!(host.produce());
-        host.journal.as_mut().unwrap().fail_from_now_on();
-        let (requests, inbox) = mpsc::channel(1);
-        let (_stop, stopped) = watch::channel(false);
-        let running = tokio::spawn(host.run(inbox, stopped));
-        let (reply, answer) = oneshot::channel();
-        let request = Request::Control { method: "control.produce".into(), params: json!({}), reply };
-        requests.send(request).await.unwrap_or_else(|_| panic!("the ledger still listens"));
-        assert!(answer.await.is_err(), "no answer");
-        running.await.unwrap();
-        let after = Host::open(&options).unwrap();
-        assert_eq!(after.chain.head().number(), 1);
     }
 }

@@ -28,7 +28,7 @@ use super::{
 /// Larger than any transaction, and than any batch that a node should take.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// Who answers at an address.
+/// What serves an IP address and port.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Endpoint {
     /// A node, by its place.
@@ -37,9 +37,9 @@ pub(super) enum Endpoint {
     Control,
 }
 
-/// A connection that is closed without an answer.
+/// A connection that is closed without a response.
 #[derive(Debug, thiserror::Error)]
-#[error("closed without an answer")]
+#[error("closed without a response")]
 struct HungUp;
 
 pub(super) async fn serve(
@@ -53,7 +53,7 @@ pub(super) async fn serve(
         let stream = tokio::select! {
             biased;
             _ = stopped.changed() => break,
-            // Ended connections are let go.
+            // Closed connections are removed.
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
@@ -89,7 +89,7 @@ async fn handle(
         Method::OPTIONS => preflight(&request),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, r#"{"error":"POST a JSON-RPC request"}"#),
     };
-    // Wallets in browsers call nodes from any page; no page has anything to do at the control address.
+    // Wallets in browsers call nodes from any page; no page may call the control API.
     if let Endpoint::Node(_) = endpoint {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     }
@@ -144,7 +144,7 @@ fn preflight(request: &HttpRequest<Incoming>) -> Response<Full<Bytes>> {
         asked.unwrap_or_else(|| HeaderValue::from_static("content-type")),
     );
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
-    // A page of the public web may ask whether it may call this machine.
+    // A page of the public web may send a private-network preflight request.
     headers.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
     response
 }

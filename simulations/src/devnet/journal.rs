@@ -1,7 +1,7 @@
-//! The state file: one JSON record a line, on disk before anybody hears of the block. Readable by its owner only,
+//! The state file: one JSON record a line, on disk before any response shows the block. Readable by its owner only,
 //! because the seed of all keys is in it.
 //!
-//! A kill may tear the last line; that line is cut off at the next start, since nobody had heard of it.
+//! A kill may tear the last line; the next start truncates that line, since no response had shown it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -16,13 +16,13 @@ use tracing::warn;
 
 use crate::ledger::{Chain, Genesis, GenesisAccount, Record, ReplayError};
 
-/// What the first line says.
+/// The content of the first line.
 const FORMAT: &str = "hivetill dev ledger 1";
 
 /// Why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The disk says no.
+    /// The disk failed.
     #[error("the state file {}: {source}", path.display())]
     Io {
         /// The file.
@@ -36,14 +36,14 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// It is not one of ours.
+    /// It is not a state file of the dev ledger.
     #[error("{} is not a state file of the dev ledger, or of another version", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// A line before the last does not read.
-    #[error("line {line} of the state file {} does not read", path.display())]
+    /// A line before the last cannot be parsed.
+    #[error("line {line} of the state file {} cannot be parsed", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -80,7 +80,7 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// A process that was forked off meanwhile holds the file, too, until it becomes another program: closing alone would
+/// A process that was forked meanwhile holds the file, too, until it calls `exec`: closing alone would
 /// leave the lock to it.
 impl Drop for Journal {
     fn drop(&mut self) {
@@ -107,7 +107,7 @@ impl Journal {
         // A kill before the first line was whole leaves nothing to keep.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole < text.len() {
-            warn!(bytes = text.len() - whole, "the state file's last line is torn and cut off");
+            warn!(bytes = text.len() - whole, "the last line of the state file was torn and has been truncated");
         }
         if whole == 0 && !text.is_empty() && !text.starts_with(b"{\"format\"") {
             return Err(JournalError::Foreign { path: path.to_owned() });

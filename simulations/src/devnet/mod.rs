@@ -1,8 +1,8 @@
 //! The chain behind Hive's JSON-RPC, for `hivetill dev`, `hivetill ledger` and the tests.
 //!
-//! [`Devnet::start`] binds one address for each node and one for control, and owns the chain in one task. All nodes
-//! show the same chain, each with its own lag, lies and cuts ([`control`]). Unmodified Hive clients use any of them as
-//! their node. Blocks come by themselves every [`Options::block_interval`], or only when control asks for them.
+//! [`Devnet::start`] binds one socket for each node and one for the control API, and owns the chain in one task. All nodes
+//! serve the same chain, each with its own lag, wrong data and outages ([`control`]). Unmodified Hive clients use any of them as
+//! their node. Blocks are produced every [`Options::block_interval`], or only when the control API requests them.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -32,9 +32,13 @@ mod host;
 mod http;
 mod journal;
 mod node_api;
+mod node_faults;
+mod params;
 mod rpc;
 mod send;
+mod server;
 mod shape;
+mod status;
 mod waiting;
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -53,7 +57,7 @@ pub use journal::JournalError;
 use crate::ledger::Genesis;
 use host::{Answer, Host, Request};
 
-/// Tells the present time; passed in, so that nothing here reads a clock.
+/// Returns the present time; injected, so that nothing here reads a clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How the dev ledger runs.
@@ -61,11 +65,11 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct Options {
     /// What the chain begins with. If [`Options::state`] names a file that exists, the genesis in it counts instead.
     pub genesis: Genesis,
-    /// One node's address each; port 0 takes a free one. The first is where most callers go.
+    /// The socket address of each node; port 0 selects a free port. Most callers use the first.
     pub nodes: Vec<SocketAddr>,
-    /// Where control listens; `None` leaves only [`Devnet::control`].
+    /// The socket address of the control API; `None` leaves only [`Devnet::control`].
     pub control: Option<SocketAddr>,
-    /// How long after a block the next one comes by itself. 3 s, as on the main chain.
+    /// The time between two automatic blocks. 3 s, as on the main chain.
     pub block_interval: Duration,
     /// How much later than the block before it a block's time is at least, whole seconds. `None` takes
     /// [`Options::block_interval`] rounded down, so that with an interval below one second blocks follow the wall clock
@@ -73,16 +77,16 @@ pub struct Options {
     pub block_step: Option<Duration>,
     /// How many blocks finality stays behind the head. 2, as on the main chain on a good day.
     pub irreversibility_lag: u32,
-    /// Whether blocks come by themselves; otherwise only `control.produce` makes them.
+    /// Whether blocks are produced automatically; otherwise only `control.produce` does.
     pub auto_produce: bool,
-    /// Keeps the chain in this file (mode 0600): it survives a kill, up to the last block.
+    /// Stores the chain in this file (mode 0600): it survives a kill, up to the last block.
     pub state: Option<PathBuf>,
     /// The wall clock.
     pub clock: Clock,
 }
 
 impl Options {
-    /// Returns the usual way: one node and control on free ports of 127.0.0.1, a block every 3 s, nothing kept.
+    /// Returns the defaults: one node and the control API on free ports of 127.0.0.1, a block every 3 s, no state file.
     #[must_use]
     pub fn new(genesis: Genesis, clock: Clock) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -111,10 +115,10 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Why the dev ledger does not start.
+/// Why the dev ledger cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// An address cannot be listened on.
+    /// An address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -130,9 +134,9 @@ pub enum StartError {
 /// A running dev ledger. Dropping it stops it; [`Devnet::shutdown`] also waits.
 #[derive(Debug)]
 pub struct Devnet {
-    /// Where the nodes listen, in the order of [`Options::nodes`].
+    /// The socket addresses of the nodes, in the order of [`Options::nodes`].
     pub rpc_addrs: Vec<SocketAddr>,
-    /// Where control listens.
+    /// The socket address of the control API.
     pub control_addr: Option<SocketAddr>,
     genesis: Genesis,
     requests: mpsc::Sender<Request>,
@@ -144,7 +148,7 @@ impl Devnet {
     /// Starts the dev ledger on the current tokio runtime.
     ///
     /// # Errors
-    /// [`StartError`], if an address is taken or the state file is of something else.
+    /// [`StartError`], if an address is in use or the state file is invalid.
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let mut nodes = Vec::new();
         for address in &options.nodes {
@@ -162,7 +166,7 @@ impl Devnet {
         let (requests, inbox) = mpsc::channel(256);
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        tasks.spawn(host.run(inbox, stopped.clone()));
+        tasks.spawn(server::run(host, inbox, stopped.clone()));
         for (node, listener) in nodes.into_iter().enumerate() {
             tasks.spawn(http::serve(listener, http::Endpoint::Node(node), requests.clone(), stopped.clone()));
         }
@@ -187,7 +191,7 @@ impl Devnet {
         format!("http://{}", self.rpc_addrs[node])
     }
 
-    /// Calls a control method of the running ledger; see [`control`] for what there is.
+    /// Calls a control method of the running ledger; see [`control`] for the methods.
     ///
     /// # Errors
     /// [`Failure`], as the caller over the network would get it.
@@ -201,7 +205,7 @@ impl Devnet {
     /// Calls a node's method from this process, as a client would over the network.
     ///
     /// # Errors
-    /// [`Failure`], as the client would get it; also where the node's faults would leave the client without an answer.
+    /// [`Failure`], as the client would get it; also where the node's faults drop the response.
     pub async fn rpc(&self, node: usize, method: &str, params: Value) -> Result<Value, Failure> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let (reply, answer) = oneshot::channel();
@@ -213,7 +217,7 @@ impl Devnet {
         }
     }
 
-    /// Waits until the ledger ends by itself, which it does only when its state file cannot be written.
+    /// Waits until the ledger stops, which it does only when its state file cannot be written.
     pub async fn ended(&mut self) {
         self.tasks.join_next().await;
     }

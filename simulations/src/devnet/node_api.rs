@@ -5,16 +5,16 @@ use serde_json::Value;
 use super::{failure::Failure, host::Host, shape::Shape};
 use crate::ledger::View;
 
-/// One node at which one call is answered.
+/// The node that executes a call.
 pub(super) struct NodeApi<'h> {
     pub(super) host: &'h mut Host,
     pub(super) node: usize,
 }
 
-/// What a call gives back.
+/// The result of a call.
 pub(super) type CallResult = Result<Value, Failure>;
 
-/// Every method there is, as `jsonrpc.get_methods` lists them.
+/// Every method, as `jsonrpc.get_methods` lists them.
 pub(super) const METHODS: &[&str] = &[
     "account_by_key_api.get_key_references",
     "account_history_api.get_account_history",

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 as hived speaks it: single requests, batches, and the `call` form.
+//! JSON-RPC 2.0 as hived implements it: single requests, batches, and the `call` form.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use super::{
     node_api::NodeApi,
 };
 
-/// Answers the body of a request to a node, or hangs up where the node's faults say so.
+/// Handles the body of a request to a node, or closes the connection if the node has that fault.
 pub(super) fn answer_node(host: &mut Host, node: usize, body: &[u8]) -> Answer {
     let faults = host.nodes[node].clone();
     if faults.disconnected {
         return Answer::HangUp;
     }
     if let Some(status) = faults.http_status {
-        let body = json!({ "error": format!("the node answers {status}") }).to_string().into_bytes();
+        let body = json!({ "error": format!("the node responds with {status}") }).to_string().into_bytes();
         return Answer::Reply { status, body, delay: faults.delay, retry_after: faults.retry_after_seconds };
     }
     let mut broadcasts = 0;
@@ -41,7 +41,7 @@ impl Faults {
     }
 }
 
-/// Answers one request or a batch.
+/// Executes one request or a batch.
 pub(super) fn answer(body: &[u8], mut call: impl FnMut(&str, &Value) -> Result<Value, Failure>) -> Vec<u8> {
     let Ok(request) = serde_json::from_slice::<Value>(body) else {
         return respond(&Value::Null, Err(Failure::parse())).into_bytes();
@@ -49,8 +49,8 @@ pub(super) fn answer(body: &[u8], mut call: impl FnMut(&str, &Value) -> Result<V
     let text = match &request {
         Value::Array(batch) if batch.is_empty() => respond(&Value::Null, Err(Failure::request("Array is empty"))),
         Value::Array(batch) => {
-            let answers: Vec<String> = batch.iter().map(|each| one(each, &mut call)).collect();
-            format!("[{}]", answers.join(","))
+            let responses: Vec<String> = batch.iter().map(|each| one(each, &mut call)).collect();
+            format!("[{}]", responses.join(","))
         }
         single => one(single, &mut call),
     };
@@ -90,7 +90,7 @@ fn dispatch(request: &Value, call: &mut impl FnMut(&str, &Value) -> Result<Value
     call(&format!("{api}.{method}"), parts.get(2).unwrap_or(&none))
 }
 
-/// Reads an answer that [`answer`] wrote.
+/// Parses a response of [`answer`].
 pub(super) fn result(body: &[u8]) -> Result<Value, Failure> {
     let mut answer: Value = serde_json::from_slice(body).map_err(|_| Failure::no_answer())?;
     match answer.get("error") {
@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn a_batch_has_an_answer_for_each() {
         let body = r#"[{"jsonrpc":"2.0","id":1,"method":"api.echo"},{"jsonrpc":"2.0","id":2,"method":"api.none"}]"#;
-        let answers: Value = serde_json::from_str(&say(body)).unwrap();
-        assert_eq!(answers[0], json!({"jsonrpc": "2.0", "result": {}, "id": 1}));
-        assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(2), &json!(-32601)));
+        let responses: Value = serde_json::from_str(&say(body)).unwrap();
+        assert_eq!(responses[0], json!({"jsonrpc": "2.0", "result": {}, "id": 1}));
+        assert_eq!((&responses[1]["id"], &responses[1]["error"]["code"]), (&json!(2), &json!(-32601)));
         assert_eq!(say("[]"), r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Array is empty"},"id":null}"#);
     }
 

@@ -1,4 +1,4 @@
-//! Transactions coming in: broadcast, and the questions wallets ask before.
+//! Broadcasts, and the calls of wallets before them.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl NodeApi<'_> {
         Ok(json!({}))
     }
 
-    /// Broadcasts a transaction whose sender waits for its block: the answer is completed when it is there.
+    /// Broadcasts a transaction whose sender waits for its block: the response is completed when it is in one.
     pub(super) fn broadcast_synchronously(&mut self, api: &str, params: &Value) -> CallResult {
         let id = self.submit(api, params)?;
         Ok(json!({ "id": id.to_string(), "expiration": param(params, 0, "trx")?["expiration"] }))
@@ -44,7 +44,7 @@ impl NodeApi<'_> {
         Ok(self.host.chain.broadcast(transaction)?)
     }
 
-    /// Looks at signatures and authority only. `condenser_api` knows the legacy packing alone, as on a real node.
+    /// Checks signatures and authority only. `condenser_api` knows the legacy packing alone, as on a real node.
     pub(super) fn verify_authority(&self, api: &str, params: &Value) -> CallResult {
         let transaction = read_transaction(api, params)?;
         let pack = match params.get("pack").and_then(Value::as_str) {
@@ -61,7 +61,7 @@ impl NodeApi<'_> {
         Ok(if api == "condenser_api" { Value::from(hex) } else { json!({ "hex": hex }) })
     }
 
-    /// Every key that could sign for any required account or its delegates.
+    /// Every key that could sign for a required account or its delegates.
     pub(super) fn potential_signatures(&self, params: &Value) -> CallResult {
         let keys = self.potential(&read_transaction("condenser_api", params)?)?;
         Ok(keys.into_iter().map(|key| key.to_string()).collect())

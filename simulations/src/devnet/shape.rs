@@ -1,4 +1,4 @@
-//! The shapes of answers: amounts, transactions, operations and headers in both forms.
+//! The shapes of responses: amounts, transactions, operations and headers in both forms.
 
 use engine::{
     hive::{Asset, Form, Operation, Symbol},
@@ -81,7 +81,7 @@ impl Shape {
         self.named(name, &members)
     }
 
-    /// What every block begins with. This chain pays no rewards, and says so.
+    /// The first virtual operation of every block. This chain pays no rewards, so the amounts are 0.
     fn producer_reward(self, block: &Block) -> Value {
         let nothing = Asset { units: 0, symbol: Symbol::Vests };
         let members = json!({ "producer": block.header.witness, "vesting_shares": self.amount(nothing) });
@@ -100,7 +100,7 @@ impl Shape {
         serde_json::from_str(&included.transaction.to_json(self.form())).expect("a transaction is JSON")
     }
 
-    /// A transaction with its place, as every other answer has it.
+    /// A transaction with its position, as in every other response.
     pub(super) fn placed_transaction(self, included: &Included, block: u32, place: usize) -> Value {
         let mut json = self.transaction(included);
         json["transaction_id"] = Value::from(included.id.to_string());
@@ -109,7 +109,7 @@ impl Shape {
         json
     }
 
-    /// A block, with everything that JSON-RPC tells of it.
+    /// A block, with everything that JSON-RPC returns of it.
     pub(super) fn block(self, block: &Block, signing_key: &str) -> Value {
         let transactions: Vec<Value> = block
             .transactions
@@ -129,7 +129,7 @@ impl Shape {
         json
     }
 
-    /// What happened in a block: its operations, what happened by itself, and `foreign` virtual operations.
+    /// The operations of a block, its virtual operations, and `foreign` virtual operations.
     pub(super) fn happenings(self, block: &Block, only_virtual: bool, foreign: Vec<Value>) -> Vec<Value> {
         let time = block.time().to_ledger();
         let entry = |tx_id: TxId, tx_in_block: u32, op_in_trx: usize, is_virtual: bool, op: Value| {

@@ -1,4 +1,4 @@
-//! The one call that answers later: a broadcast that waits for its block.
+//! The one call with a delayed response: a broadcast that waits for its block.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::{
     rpc,
 };
 
-/// How often the node is asked, and how long at most: longer than a transaction of a client lives.
+/// Poll interval and time limit, which is longer than the lifetime of a client's transaction.
 const POLL: Duration = Duration::from_millis(25);
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The name of the call, in both APIs that had it.
 const METHOD: &str = "broadcast_transaction_synchronous";
 
-/// Returns whether a body is one request that answers when its transaction is in a block.
+/// Returns whether a body is one request whose response waits until its transaction is in a block.
 pub(super) fn is_synchronous(body: &[u8]) -> bool {
     let Ok(request) = serde_json::from_slice::<Value>(body) else { return false };
     let method = request["method"].as_str().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn is_synchronous(body: &[u8]) -> bool {
     }
 }
 
-/// Waits until the transaction that was taken is in a block, or expired, and completes the answer; one that was refused
+/// Waits until an accepted transaction is in a block, or expired, and completes the response; that of a refused one
 /// is returned as it is. None when the ledger stops or the wait is too long.
 pub(super) async fn included(answer: Vec<u8>, node: usize, requests: &mpsc::Sender<Request>) -> Option<Vec<u8>> {
     let Ok(mut reply) = serde_json::from_slice::<Value>(&answer) else { return Some(answer) };
@@ -56,7 +56,7 @@ pub(super) async fn included(answer: Vec<u8>, node: usize, requests: &mpsc::Send
     None
 }
 
-/// Asks the node that took the transaction; an error is an empty answer. None when the ledger stops or the node is away.
+/// Queries the node that accepted the transaction; an error is an empty response. None when the ledger stops or the node is unreachable.
 async fn ask(node: usize, requests: &mpsc::Sender<Request>, method: &str, params: &Value) -> Option<Value> {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let (reply, answer) = oneshot::channel();

@@ -33,9 +33,9 @@ struct NodeHealth {
     /// Requests for the chain id; the first is made at the start.
     identities: u32,
     identity_ended: u64,
-    /// When it last responded while it had other data than a node that is well.
+    /// When it last responded while it had other data than a healthy node.
     deviated_at: Option<u64>,
-    /// Since when the engine calls it something else, with what it should be called and what it is called.
+    /// Since when its reported state differs from the expected one, with both.
     differs: Option<(u64, Condition, Condition)>,
 }
 
@@ -79,7 +79,7 @@ impl NodeHealths {
         }
     }
 
-    /// Records that a node responds with other data than one that is well.
+    /// Records that a node responds with other data than a healthy one.
     pub(crate) fn deviates(&mut self, node: usize, now_ms: u64) {
         self.nodes[node].deviated_at = Some(now_ms);
     }
@@ -125,7 +125,7 @@ impl NodeHealths {
         self.reached = self.reached.max(heads.get(self.nodes.len() / 2).copied().unwrap_or(0));
     }
 
-    /// Returns the first node whose state is not what its responses say, and has not been for a while.
+    /// Returns the first node whose reported state has differed from its responses for a while.
     pub(crate) fn differing(&mut self, states: &[NodeState], now_ms: u64) -> Option<String> {
         let reached = self.reached;
         let mut differing = None;
@@ -143,7 +143,7 @@ impl NodeHealths {
             };
             if known.differs.is_some_and(|(since, ..)| since + DIFFERS_MS <= now_ms) {
                 differing = Some(format!(
-                    "node {node} is called {}, and its responses say {}",
+                    "node {node} is reported as {}, and its responses show {}",
                     given.as_str(),
                     wanted.as_str()
                 ));

@@ -1,4 +1,4 @@
-//! The nodes of a simulation as the engine calls them: each has the chain as it sees it, and what waits as far as it has heard of it.
+//! The nodes of a simulation as the engine calls them: each has its own view of the chain and its own pending transactions.
 
 use std::{
     sync::{
@@ -22,15 +22,15 @@ use crate::{
     ledger::{BalanceKind, Refused, Status},
     script::Peer,
     simulation::Seam,
-    trace::Lane,
+    trace::Source,
 };
 
-/// How much later another node hears of a transaction, milliseconds; its id says which.
+/// How much later another node receives a transaction, milliseconds; derived from its id.
 const GOSSIP_MS: [u64; 4] = [0, 0, 500, 3_000];
 
-/// How long requests to a node may be under way when it says that it limits the rate, milliseconds.
+/// How long requests may still be in flight after a node has begun to limit the rate, milliseconds.
 const UNDER_WAY_MS: u64 = 15_000;
-/// What a node is asked for its chain by, and for what some nodes do not serve.
+/// A kind of request: for the chain id, or for an API that some nodes lack.
 const IDENTITY: &str = "get_version";
 pub(crate) const HEAD: &str = "head";
 const BLOCKS: &str = "get_block_range";
@@ -42,40 +42,39 @@ pub(crate) struct SimNode {
     pub(crate) seam: Seam,
     pub(crate) index: usize,
     pub(crate) name: String,
-    /// What the process knows of it.
+    /// The process's knowledge of it.
     pub(crate) known: Known,
 }
 
-/// What a process was told by a node.
+/// What a process has learned from a node.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Until when it has said that it serves another chain, virtual milliseconds.
+    /// Until when it has reported another chain, virtual milliseconds.
     foreign_until: AtomicU64,
-    /// When it said that it limits the rate, and until when.
+    /// When it limited the rate, and until when.
     limited: Mutex<Option<(u64, u64)>>,
 }
 
 impl SimNode {
-    /// Checks that a node is left alone that serves another chain, or that asked to be left alone.
+    /// Checks that a node gets no requests while it serves another chain or limits the rate.
     fn is_asked(&self, kind: &'static str) {
         let (sim, now_ms) = (&self.seam.sim, self.seam.sim.now_ms());
         if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
-            let text = format!("node {} said that it serves another chain, and is asked for {kind}", self.index);
+            let text = format!("node {} reported another chain and still gets a request for {kind}", self.index);
             sim.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
         }
         let limited = *self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((said_ms, until_ms)) = limited else { return };
-        if (said_ms + UNDER_WAY_MS..until_ms).contains(&now_ms) {
+        let Some((limited_ms, until_ms)) = limited else { return };
+        if (limited_ms + UNDER_WAY_MS..until_ms).contains(&now_ms) {
             let left = until_ms - now_ms;
-            let text =
-                format!("node {} asked to be left alone for {left} ms more, and is asked for {kind}", self.index);
+            let text = format!("node {} limits the rate for {left} ms more, and gets a request for {kind}", self.index);
             sim.observe(|observer| observer.violate("rate-limits-are-kept", text, None));
         } else {
             sim.observe(|observer| observer.passes("rate-limits-are-kept"));
         }
     }
 
-    /// Returns what an unusual node says instead of an answer.
+    /// Returns what an unusual node returns instead of a normal response.
     fn refuses(&self, kind: &'static str) -> Option<NodeError> {
         let now_ms = self.seam.sim.now_ms();
         let (refused, foreign_until) = {
@@ -89,7 +88,7 @@ impl SimNode {
         if let Some(NodeError::RateLimited { retry_after: Some(rest) }) = &refused {
             let until_ms = now_ms + u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
             let mut limited = self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who asks all the same is told the same.
+            // Further requests get the same response.
             if limited.is_none_or(|(_, known_ms)| known_ms < until_ms) {
                 *limited = Some((now_ms, until_ms));
             }
@@ -125,7 +124,7 @@ impl SimNode {
         self.seam.process.node_healths().ends(self.index, request, failure, now_ms);
     }
 
-    /// Records whether the node responds with other data than one that is well.
+    /// Records whether the node responds with other data than a healthy one.
     fn notes_deviation(&self) {
         let now_ms = self.seam.sim.now_ms();
         let (deviates, is_priceless) = {
@@ -142,7 +141,7 @@ impl SimNode {
     }
 
     /// Records the response to a request that takes no time.
-    fn answers<T>(&self, request: Request, response: Result<T, NodeError>) -> NodeResponse<'_, T>
+    fn respond_with<T>(&self, request: Request, response: Result<T, NodeError>) -> NodeResponse<'_, T>
     where
         T: Send + 'static,
     {
@@ -191,10 +190,10 @@ impl SimNode {
         sim.sleep(call_outcome.after_ms).await;
         if call_outcome.loses_reply {
             sim.count_node_fault("node.reply_lost", self.index, || {
-                format!("node {} does {kind} and its answer is lost", self.index)
+                format!("node {} executes {kind} and its response is lost", self.index)
             });
             if answer.is_ok() {
-                sim.mark("a broadcast is taken and its answer lost");
+                sim.mark("a broadcast is accepted and its response lost");
             }
             return Err(NodeError::Timeout);
         }
@@ -252,7 +251,7 @@ impl Node for SimNode {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
-            return self.answers(Request::Other, Err(error));
+            return self.respond_with(Request::Other, Err(error));
         }
         let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -263,16 +262,16 @@ impl Node for SimNode {
             let block = (block_num <= view.irreversible_num()).then(|| view.block(block_num)).flatten();
             Ok(block.map(|block| VirtualOperations { transfers: block.virtual_transfers(), ..Default::default() }))
         };
-        // Nothing waits for these: each block is asked for once, and they are rare.
+        // These have no latency: each block is requested once, and they are rare.
         let response = reported(&self.seam.sim.hive());
-        self.answers(Request::Other, response)
+        self.respond_with(Request::Other, response)
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
-            return self.answers(Request::Other, Err(error));
+            return self.respond_with(Request::Other, Err(error));
         }
         let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -286,9 +285,9 @@ impl Node for SimNode {
             let all = all.flat_map(|block| block.transfers.into_iter().chain(block.escrow_releases));
             Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
         };
-        // Nothing waits for it either.
+        // No latency either.
         let response = reported(&self.seam.sim.hive());
-        self.answers(Request::Other, response)
+        self.respond_with(Request::Other, response)
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
@@ -344,17 +343,17 @@ impl Node for SimNode {
             let index = self.index;
             self.seam.sim.observe(|observer| observer.transaction_sent(tx_id, index));
             self.seam.sim.event(
-                Lane::Ledger,
+                Source::Ledger,
                 "broadcast",
                 self.seam.sim.session_of_tx(tx_id),
                 self.index as u64,
-                || format!("the engine hands {tx_id} to node {}", self.index),
+                || format!("the engine broadcasts {tx_id} to node {}", self.index),
             );
             let sim = Arc::clone(&self.seam.sim);
             let is_taken = Arc::new(AtomicBool::new(false));
             let takes = Arc::clone(&is_taken);
             let called = self.call("broadcast_transaction", true, move |hive| {
-                // Whoever asks for no more than a node's word gets a liar's, too.
+                // A payment that needs only the response of one node may get it from a lying node.
                 let view = hive.nodes[index].view.view(&hive.chain);
                 let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
                 // Others have the block that it refers to: this node is behind, or lies.
@@ -392,10 +391,10 @@ impl Node for SimNode {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked("get_market_history");
         if let Some(error) = self.refuses("get_market_history") {
-            return self.answers(Request::Other, Err(error));
+            return self.respond_with(Request::Other, Err(error));
         }
         let response = self.market_price(now_ms);
-        self.answers(Request::Other, response)
+        self.respond_with(Request::Other, response)
     }
 }
 
@@ -414,15 +413,15 @@ impl SimNode {
 }
 
 impl NodeState {
-    /// Returns what it says to a request that it does not serve.
+    /// Returns its response to a request that it does not serve.
     fn refuses(&self, kind: &'static str, now_ms: u64) -> Option<NodeError> {
         if now_ms < self.limits_until {
-            // Until then and a little longer: whoever comes as soon as it may is served.
+            // A little longer than the limit: a client that returns exactly in time is served.
             let retry_after = Some(Duration::from_millis(self.limits_until - now_ms));
             return Some(NodeError::RateLimited { retry_after });
         }
         if now_ms < self.foreign_until && kind != IDENTITY {
-            // Whoever was connected to the other chain's node before is disconnected.
+            // Existing connections to the other chain's node are closed.
             return Some(NodeError::Unreachable("connection refused".to_owned()));
         }
         (now_ms < self.lacks_until && [HISTORY, TRANSACTION].contains(&kind)).then(|| NodeError::Rpc {
@@ -433,7 +432,7 @@ impl NodeState {
         })
     }
 
-    /// Returns whether it has other data than a node that is well.
+    /// Returns whether it has other data than a healthy node.
     const fn deviates(&self, now_ms: u64) -> bool {
         self.view.lie.is_some() || self.view.branch_from.is_some() || now_ms < self.priceless_until
     }
@@ -444,7 +443,7 @@ impl NodeState {
 }
 
 impl Hive {
-    /// Returns whether a node has heard of what waits for a block.
+    /// Returns whether a node has received a pending transaction.
     fn has_heard(&self, node: usize, tx_id: TxId, now_ms: u64) -> bool {
         self.accepted_by.get(&tx_id).is_none_or(|(taken_by, at_ms)| {
             let later = GOSSIP_MS[usize::from(tx_id.0[node % tx_id.0.len()]) % GOSSIP_MS.len()];
@@ -452,12 +451,12 @@ impl Hive {
         })
     }
 
-    /// Hands a transaction to one node. A node that is behind judges it by the blocks that it has: it takes what is in
+    /// Broadcasts a transaction to one node. A node that is behind judges it by the blocks that it has: it takes what is in
     /// a later block, and refuses what refers to one.
     fn take(&mut self, node: usize, transaction: Transaction, tx_id: TxId, now_ms: u64) -> Result<(), Refused> {
         let view = self.nodes[node].view.view(&self.chain);
         if !view.has_referred(&transaction) {
-            return Err(Refused::Tapos { said: transaction.ref_block_prefix, expected: 0 });
+            return Err(Refused::Tapos { given: transaction.ref_block_prefix, expected: 0 });
         }
         if self.chain.find(tx_id).is_some_and(|(number, _)| !view.shows_as_it_is(number)) {
             return Ok(());
@@ -476,7 +475,7 @@ impl Hive {
     }
 }
 
-/// Puts a refusal into hived's words.
+/// Converts a refusal to hived's error.
 fn refusal(refused: &Refused) -> NodeError {
     let rendered = refused.render();
     NodeError::Rpc {

@@ -1,4 +1,4 @@
-//! Invariants of claimed transactions, and of what agents are told of them.
+//! Invariants of claimed transactions, and of the responses to agents.
 
 use super::*;
 
@@ -17,50 +17,52 @@ pub(super) fn settled_is_paid(observer: &Observer, response: &Response<'_>) -> V
     let mut credits = paid.transfers.iter().filter(|credit| credit.tx_id == tx_id && credit.to == paid.pay_to);
     let Some(credit) = credits.next() else { return Ok(()) };
     hold(settled.payer == credit.from && settled.amount == credit.money, || {
-        format!("{} of {} is told where {} of {} came", settled.amount, settled.payer, credit.money, credit.from)
+        format!("{} of {} is reported where {} of {} arrived", settled.amount, settled.payer, credit.money, credit.from)
     })
 }
 
-pub(super) fn told_once(observer: &Observer, response: &Response<'_>) -> Verdict {
+pub(super) fn success_is_reported_once(observer: &Observer, response: &Response<'_>) -> Verdict {
     let Response::Facilitated { tx_id } = response else { return Ok(()) };
-    hold(!observer.reported.contains(tx_id), || format!("{tx_id} was called a success twice"))?;
+    hold(!observer.reported.contains(tx_id), || format!("{tx_id} was reported as a success twice"))?;
     let settled = observer
         .claims
         .get(tx_id)
         .is_some_and(|claimed| matches!(claimed.outcome, ClaimOutcome::Settled { is_reported: true, .. }));
-    hold(settled, || format!("{tx_id} is called a success and is not durably settled"))
+    hold(settled, || format!("{tx_id} is reported as a success and is not durably settled"))
 }
 
 pub(super) fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
-    // A block that a fork removed has moved nothing.
+    // A transaction in a removed block has no effect.
     let mut refused = observer.refused.difference(&observer.own_broadcasts);
-    // A restored store cannot know what was broadcast since its backup: its payer is told that the session takes no more.
+    // A restored store cannot know what was broadcast since its backup: its payer gets a refusal.
     let may_be = |tx_id: &TxId| observer.is_misled(*tx_id) || observer.forgotten.contains(tx_id);
     let taken = refused.find(|tx_id| observer.final_tx_ids.contains(*tx_id) && !may_be(tx_id));
     match taken {
         None => Ok(()),
         Some(tx_id) => {
-            Err((format!("{tx_id} was refused for good and is on the chain for good"), observer.target(*tx_id)))
+            Err((format!("{tx_id} was refused for good and is irreversible on the chain"), observer.target(*tx_id)))
         }
     }
 }
 
-pub(super) fn let_go_is_not_taken(end: &End<'_>) -> FinalVerdict {
+pub(super) fn released_claims_never_settle(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
-    // Who broadcasts a transaction alone does so whenever it likes.
+    // A payer that broadcasts its transaction itself may do so at any time.
     let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id) || observer.is_misled(*tx_id);
     if let Some(tx_id) =
         observer.released_claims.iter().find(|tx_id| observer.final_tx_ids.contains(*tx_id) && !may_be(tx_id))
     {
-        return Err((format!("the claim on {tx_id} was let go of and it is on the chain"), observer.target(*tx_id)));
+        return Err((format!("the claim on {tx_id} was released and it is on the chain"), observer.target(*tx_id)));
     }
     for claimed in observer.claims.values() {
         let is_over = matches!(claimed.outcome, ClaimOutcome::Refused { .. } | ClaimOutcome::Expired);
         let is_there = observer.final_tx_ids.contains(&claimed.tx_id);
         if is_over && is_there && !may_be(&claimed.tx_id) {
-            let text =
-                format!("{} is on the chain for good and its fate is kept as {:?}", claimed.tx_id, claimed.outcome);
+            let text = format!(
+                "{} is irreversible on the chain and its outcome is stored as {:?}",
+                claimed.tx_id, claimed.outcome
+            );
             return Err((text, None));
         }
     }
@@ -82,7 +84,7 @@ pub(super) fn expired_claims_leave_nothing(end: &End<'_>) -> FinalVerdict {
         } else if payment.paid_by == Some(tx_id) && !is_there && !payment.is_reversed {
             Some("its payment is completed by it")
         } else if kept > 0 && !is_there && !payment.is_reversed {
-            Some("a transfer of it is kept, and is not on the ledger")
+            Some("a transfer of it is stored, and is not on the ledger")
         } else if payment.state == State::Processing {
             Some("its payment is still processing")
         } else {

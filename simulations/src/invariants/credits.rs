@@ -1,4 +1,4 @@
-//! Invariants of the transfers of a payment: what each is called, by which way it came, and what all come to.
+//! Invariants of the transfers of a payment: the disposition and route of each, and the totals.
 
 use engine::payment::Exception;
 
@@ -7,7 +7,7 @@ use super::*;
 /// Block intervals from a request to cancel to its cutoff, and the same where a wallet was opened.
 const MARGIN_BLOCKS: [u32; 2] = [5, 20];
 
-/// Returns what a transfer is called that a session learns of now, by the session as it was.
+/// Returns the disposition of a new transfer, by the session before it.
 fn called(before: &Payment, credit: &Credit) -> Disposition {
     let is_claimed = before.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id);
     let completed_it = before.paid_by == Some(credit.tx_id);
@@ -43,7 +43,7 @@ pub(super) fn every_transfer_is_judged(write: &PaymentWrite<'_>) -> Verdict {
     let is_decided = before.pending_cancellation().is_some() && after.pending_cancellation().is_none();
     let rows = || write.rows.values();
     let wrong = |credit: &Credit, why: &str| {
-        Err(format!("{} over {} is called {:?}: {why}", credit.tx_id, credit.money, credit.disposition))
+        Err(format!("{} over {} is classified as {:?}: {why}", credit.tx_id, credit.money, credit.disposition))
     };
     for credit in write.written {
         let key = (credit.tx_id, credit.op_in_tx);
@@ -60,7 +60,7 @@ pub(super) fn every_transfer_is_judged(write: &PaymentWrite<'_>) -> Verdict {
         };
         let is_as_it_was = was.is_some() && (!is_moved || credit.finality == Finality::Orphaned);
         if credit.disposition != wanted && !is_as_it_was && !(is_decided && is_renamed) {
-            return wrong(credit, &format!("it was to be called {wanted:?}"));
+            return wrong(credit, &format!("expected {wanted:?}"));
         }
     }
     if is_decided && after.state == State::UserCancelled {
@@ -83,7 +83,7 @@ pub(super) fn every_transfer_is_judged(write: &PaymentWrite<'_>) -> Verdict {
     if write.moved_to(State::Completed) {
         let others = rows().filter(|credit| Some(credit.tx_id) != after.paid_by);
         let paid = Sums::of(others, after).paid;
-        let text = || format!("{paid} of {} units came before what completed it", after.amount.units);
+        let text = || format!("{paid} of {} units arrived before the transfer that completed it", after.amount.units);
         hold(paid < u128::from(after.amount.units), text)?;
     }
     Ok(())
@@ -95,7 +95,8 @@ pub(super) fn ways_are_kept(write: &PaymentWrite<'_>) -> Verdict {
         let key = (credit.tx_id, credit.op_in_tx);
         let way = (credit.route, credit.memo_normalized);
         if let Some(old) = write.replaced.iter().find(|old| (old.tx_id, old.op_in_tx) == key) {
-            let text = || format!("{} came by {:?} and now by {way:?}", credit.tx_id, (old.route, old.memo_normalized));
+            let text =
+                || format!("{} had the route {:?} and now has {way:?}", credit.tx_id, (old.route, old.memo_normalized));
             hold(
                 (old.route, old.memo_normalized, old.seq) == (credit.route, credit.memo_normalized, credit.seq),
                 text,
@@ -113,12 +114,12 @@ pub(super) fn ways_are_kept(write: &PaymentWrite<'_>) -> Verdict {
             let is_free = credit.to == after.pay_to && credit.memo != memo_of(after.id);
             (Route::Wallet, is_free && !was_ever_claimed)
         };
-        hold(way == wanted, || format!("{} came by {wanted:?} and is kept as {way:?}", credit.tx_id))?;
+        hold(way == wanted, || format!("{} has the route {wanted:?} and is stored with {way:?}", credit.tx_id))?;
     }
     Ok(())
 }
 
-/// What the transfers of a payment come to, smallest units.
+/// The totals of a payment's transfers, smallest units.
 pub(super) struct Sums {
     pub(super) paid: u128,
     seen: u128,

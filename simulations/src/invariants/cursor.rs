@@ -16,7 +16,7 @@ pub(super) fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
             && !is_accounted_for(write.observer, *key, transfer)
         {
             return Err(format!(
-                "the cursor passed block {} and {} of it is not kept",
+                "the cursor passed block {} and {} of it is not stored",
                 transfer.position.block_num, key.0
             ));
         }
@@ -24,7 +24,7 @@ pub(super) fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
     Ok(())
 }
 
-/// Returns whether a transfer is credited or unmatched, durably, or concerns nobody.
+/// Returns whether a transfer is durably credited or unmatched, or concerns no merchant.
 pub(super) fn is_accounted_for(observer: &Observer, key: (TxId, u32), transfer: &Transfer) -> bool {
     if observer.credited.contains_key(&key) || observer.unmatched.contains_key(&key) {
         return true;

@@ -12,7 +12,7 @@ pub(super) fn resolution_is_kept(write: &PaymentWrite<'_>) -> Verdict {
     let Some((before, decision)) = write.before.and_then(|before| Some((before, before.resolution.as_ref()?))) else {
         return Ok(());
     };
-    // What is unusual and came later, or was not unusual then, was not decided about.
+    // Later exceptions, and transfers that became exceptions later, are not covered by the resolution.
     let was_decided = |credit: &Credit| {
         let known = before.listed(credit.tx_id, credit.op_in_tx);
         credit.seq <= before.decided_transfers && known.is_none_or(is_unusual)
@@ -51,14 +51,14 @@ pub(super) fn decision_covers_what_came_before(write: &PaymentWrite<'_>) -> Verd
     };
     let further = write.written.iter().find(|credit| is_final_and_unusual(credit) && !was_decided(credit));
     hold(further.is_none() || after.resolution.is_none(), || {
-        format!("the decision stands, and was not about {:?}", further.map(|credit| credit.tx_id))
+        format!("the resolution is still in force, and does not cover {:?}", further.map(|credit| credit.tx_id))
     })
 }
 
 pub(super) fn acknowledged_decision_sticks(observer: &Observer, response: &Response<'_>) -> Verdict {
     let Response::Resolved(payment) = response else { return Ok(()) };
     let stored = observer.payments.get(&payment.id).and_then(|known| known.payment.resolution.as_ref());
-    hold(stored.is_some(), || "a decision was answered and is not durable".to_owned())
+    hold(stored.is_some(), || "a resolution was acknowledged and is not durable".to_owned())
 }
 
 pub(super) fn refund_is_owed(observer: &Observer, response: &Response<'_>) -> Verdict {
@@ -115,7 +115,7 @@ pub(super) fn refunds_due_follow_from_transfers(observer: &Observer, response: &
 fn due_of(payment: &Payment, rows: &Rows) -> BTreeMap<(AccountName, Currency), u64> {
     let paid = u64::try_from(Sums::of(rows.values(), payment).paid).unwrap_or(u64::MAX);
     let (is_completed, price) = (payment.state == State::Completed, payment.amount.units);
-    // Of a completed payment nothing is owed before its price is final.
+    // A completed payment owes nothing before its price is irreversible.
     let waits = |currency| is_completed && !payment.is_reversed && paid < price && currency == payment.amount.currency;
     let mut to_return = match payment.state {
         State::Completed => paid.saturating_sub(price),
@@ -165,7 +165,7 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
         let Some(payment) = end.stored.get(&id) else { continue };
         let is_one = transfer.from == payment.pay_to && transfer.position.block_num <= end.scanned_num;
         if is_one && !payment.refunds.iter().any(|refund| (refund.tx_id, refund.op_in_tx) == *key) {
-            return Err((format!("{} was sent back by {} and is not noted", transfer.money, key.0), Some(id)));
+            return Err((format!("the refund {} by {} is not recorded", transfer.money, key.0), Some(id)));
         }
     }
     for (id, payment) in &end.stored {
@@ -179,12 +179,12 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
                 (final_transfers.to, final_transfers.money) != (refund.to, refund.money) || !is_own(final_transfers)
             }) {
                 return Err((
-                    format!("{} is noted as sent back, and the chain says otherwise", refund.money),
+                    format!("{} is recorded as refunded, and the chain shows otherwise", refund.money),
                     Some(*id),
                 ));
             }
             if payment.refunds[..at].iter().any(|other| (other.tx_id, other.op_in_tx) == key) {
-                return Err((format!("{} is noted twice as sent back", refund.money), Some(*id)));
+                return Err((format!("{} is recorded twice as refunded", refund.money), Some(*id)));
             }
         }
     }

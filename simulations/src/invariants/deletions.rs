@@ -1,4 +1,4 @@
-//! Invariants of what is deleted, and of what must not change beside it.
+//! Invariants of deletions, and of what must not change with them.
 
 use super::*;
 
@@ -38,7 +38,9 @@ pub(super) fn deletions_are_due(write: &PaymentWrite<'_>) -> Verdict {
         (before.resolution.as_ref().map_or(now, |one| one.at), observer.note_retention)
     };
     let is_over = kept.is_some_and(|kept| since + kept <= now);
-    hold(is_over, || format!("nobody asked to delete what is kept for {kept:?} since {since}, and it is {now}"))
+    hold(is_over, || {
+        format!("a record with a retention of {kept:?} since {since} is deleted at {now} without a request")
+    })
 }
 
 pub(super) fn wallet_reports_are_kept(write: &PaymentWrite<'_>) -> Verdict {

@@ -1,4 +1,4 @@
-//! Invariants of every payment that is written.
+//! Invariants of every write of a payment.
 
 use std::collections::BTreeSet;
 
@@ -58,8 +58,8 @@ pub(super) fn cancel_request_is_clean(write: &PaymentWrite<'_>) -> Verdict {
     let seen = write.rows.values().any(|credit| {
         matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
     });
-    hold(!seen, || "its cancellation was taken though money for it was seen".to_owned())?;
-    hold(before.claim.is_none(), || "its cancellation was taken though a claim was open".to_owned())?;
+    hold(!seen, || "its cancellation was accepted although a transfer for it was seen".to_owned())?;
+    hold(before.claim.is_none(), || "its cancellation was accepted although a claim was open".to_owned())?;
     let deadline = before.expires_at + before.grace;
     hold(request.cutoff <= deadline, || format!("the cutoff {} is later than {deadline}", request.cutoff))
 }
@@ -70,15 +70,15 @@ pub(super) fn cancel_request_is_kept(write: &PaymentWrite<'_>) -> Verdict {
     let terms = |request: Cancellation| (request.by, request.requested_at, request.cutoff);
     hold(after.map(terms) == Some(terms(before)), || "the request to cancel was replaced".to_owned())?;
     let reopened = before.dropped_at.is_some() && after.is_some_and(|request| request.dropped_at != before.dropped_at);
-    hold(!reopened, || "a dropped request to cancel came back".to_owned())
+    hold(!reopened, || "a dropped cancellation request reappeared".to_owned())
 }
 
 pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdict {
     let Some(request) = write.before.and_then(Payment::pending_cancellation) else {
-        return hold(!write.moved_to(State::UserCancelled), || "it was cancelled and nobody had asked".to_owned());
+        return hold(!write.moved_to(State::UserCancelled), || "it was cancelled without a request".to_owned());
     };
     let (payment, observer, cutoff) = (write.after, write.observer, request.cutoff);
-    let in_time = paid_until(payment, observer, cutoff);
+    let in_time = observer.paid_until(payment, cutoff);
     if write.moved_to(State::UserCancelled) {
         hold(observer.final_time > cutoff, || {
             format!("it was cancelled at {cutoff} and the newest irreversible block is of {}", observer.final_time)
@@ -86,14 +86,16 @@ pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdi
         return hold(in_time == 0, || format!("it was cancelled though {in_time} units came up to the cutoff"));
     }
     if payment.pending_cancellation().is_none() {
-        return hold(in_time > 0, || "its request to cancel was dropped though no money had come".to_owned());
+        return hold(in_time > 0, || {
+            "its cancellation request was dropped although no transfer had arrived".to_owned()
+        });
     }
     Ok(())
 }
 
 pub(super) fn nothing_is_claimed_while_cancelling(write: &PaymentWrite<'_>) -> Verdict {
     let is_asked = write.before.is_some_and(|before| before.pending_cancellation().is_some());
-    hold(!is_asked || write.claim.is_none(), || "a claim was taken while it was being cancelled".to_owned())
+    hold(!is_asked || write.claim.is_none(), || "a claim was accepted while it was being cancelled".to_owned())
 }
 
 pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
@@ -129,7 +131,7 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
     let mut finals = write.replaced.iter().filter(|credit| credit.finality == Finality::Irreversible);
-    // What is final stays as it is, but for what it does for a session whose request to cancel is decided by this write.
+    // A final credit does not change, except for its disposition when this write decides a cancellation request.
     let is_decided = write.before.is_some_and(|before| before.pending_cancellation().is_some())
         && write.after.pending_cancellation().is_none();
     let is_kept = |credit: &&&Credit| {
@@ -142,7 +144,7 @@ pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
     hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
 }
 
-pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
+pub(super) fn snapshot_matches_its_rows(write: &PaymentWrite<'_>) -> Verdict {
     let (payment, rows) = (write.after, write.rows);
     hold(payment.transfers.len() <= LISTED_TRANSFERS_MAX, || format!("it lists {}", payment.transfers.len()))?;
     let differs = payment.transfers.iter().find(|listed| {
@@ -151,7 +153,7 @@ pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
     });
     hold(differs.is_none(), || format!("it lists {:?}, which its row is not", differs.map(|listed| listed.tx_id)))?;
     let is_ordered = payment.transfers.is_sorted_by(|older, newer| older.seq < newer.seq);
-    hold(is_ordered, || "it lists its transfers in another order than they came in".to_owned())?;
+    hold(is_ordered, || "it lists its transfers in another order than they arrived".to_owned())?;
     if rows.len() > LISTED_TRANSFERS_MAX {
         let listed: Vec<u64> = payment.transfers.iter().map(|credit| credit.seq).collect();
         let wanted = listed_of(write);
@@ -187,7 +189,7 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
         return Ok(());
     }
     let amount = payment.amount;
-    // Money of a claimed transaction was in time when it was claimed; a wallet's must be in a block in time.
+    // A claimed transaction is in time if it was claimed in time; a wallet's transfer must be in a block in time.
     let deadline = payment.expires_at + payment.grace;
     let is_claimed =
         |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
@@ -203,7 +205,7 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
     if on_chain >= amount.units {
         return Ok(());
     }
-    // Not by money that cannot change, then; by its claim?
+    // Not by irreversible transfers; check its claim.
     let claim = write.before.and_then(|before| before.claim.as_ref()).filter(|c| payment.paid_by == Some(c.tx_id));
     let Some(claim) = claim else {
         return Err(format!("it completed with {on_chain} of {} irreversible units and no claim", amount.units));
@@ -216,7 +218,7 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
         ClaimFinality::InBlock => observer.ever_included.contains(&claim.tx_id),
         ClaimFinality::Irreversible => false,
     };
-    hold(sure, || format!("it completed on {} without the evidence its claim asks for", claim.tx_id))
+    hold(sure, || format!("it completed on {} without the evidence that its claim requires", claim.tx_id))
 }
 
 /// Returns whether a credit is final money toward the amount.
@@ -237,15 +239,15 @@ pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
     };
     hold(moved, || "an event without a transition".to_owned())?;
     let wanted = whole_body(write.after, before.state, before.sequence + 1, event);
-    says(event, &wanted)
+    event_matches(event, &wanted)
 }
 
-fn says(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
+fn event_matches(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
     let reported: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
-    hold(reported == *wanted, || format!("the event says {reported} and should say {wanted}"))
+    hold(reported == *wanted, || format!("the event is {reported} and should be {wanted}"))
 }
 
-/// Writes an event as the interface describes it.
+/// Builds the body of an event as the interface describes it.
 fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRecord) -> serde_json::Value {
     let (id, at) = (payment.id.to_string(), event.at.to_string());
     let exceptions: Vec<_> = payment.exceptions().into_iter().map(Exception::as_str).collect();
@@ -279,7 +281,7 @@ fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRe
     body
 }
 
-/// Returns the word for final money of a kind that the payment had none of before.
+/// Returns the disposition of a final transfer if it is the payment's first of that disposition.
 fn first_of_a_kind(write: &PaymentWrite<'_>) -> Option<&'static str> {
     write.before?;
     let is_final = |credit: &&Credit, kind| credit.disposition == kind && credit.finality == Finality::Irreversible;
@@ -309,8 +311,8 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     if let Some(word) = first_of_a_kind(write) {
         let reported = write.exception.and_then(|event| serde_json::from_slice::<serde_json::Value>(&event.body).ok());
         let new = reported.as_ref().and_then(|reported| reported["data"]["newExceptions"].as_array());
-        let is_told = new.is_some_and(|new| new.iter().any(|reported| reported == word));
-        hold(is_told, || format!("the first money that is {word} came and nobody is told"))?;
+        let is_announced = new.is_some_and(|new| new.iter().any(|reported| reported == word));
+        hold(is_announced, || format!("the first transfer that is {word} arrived without an event"))?;
     }
     let Some(event) = write.exception else {
         let Some(before) = before else { return Ok(()) };
@@ -320,7 +322,7 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
         };
         let is_notable = |credit: &&Credit| credit.money.units.saturating_mul(10) >= after.amount.units;
         let silent = write.written.iter().filter(is_notable).find(|c| is_final_and_unusual(c) && !was_known(c));
-        return hold(silent.is_none(), || format!("{:?} came and nobody is told", silent.map(|credit| credit.money)));
+        return hold(silent.is_none(), || format!("{:?} arrived without an event", silent.map(|credit| credit.money)));
     };
     let reported: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
     let new = reported["data"]["newExceptions"].as_array().cloned().unwrap_or_default();
@@ -330,13 +332,13 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     hold(before.is_some(), || "exceptions are announced with the creation".to_owned())?;
     let mut wanted = whole_body(after, after.previous_state.unwrap_or(after.state), after.sequence, event);
     wanted["data"]["newExceptions"] = new.into();
-    says(event, &wanted)
+    event_matches(event, &wanted)
 }
 
 pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let deadline = after.expires_at + after.grace;
-    // What was let go of is a transfer like any other.
+    // A transfer of a released claim is treated like any other.
     let is_claimed = |tx_id| {
         let claimed = write.observer.claims.get(&tx_id).filter(|_| !write.observer.released_claims.contains(&tx_id));
         claimed.is_some_and(|claim| claim.purpose == Purpose::Session(after.id))
@@ -344,7 +346,7 @@ pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Ve
     let is_asked = after.cancellation.is_some_and(|request| request.dropped_at.is_none());
     for credit in write.rows.values() {
         let Credit { disposition, tx_id, .. } = credit;
-        let wrong = |why: &str| Err(format!("{tx_id} is called {disposition:?}: {why}"));
+        let wrong = |why: &str| Err(format!("{tx_id} is classified as {disposition:?}: {why}"));
         let is_other = credit.money.currency != after.amount.currency;
         let is_own = !is_other && credit.from == after.pay_to;
         let is_fee = !is_other && !is_own && credit.to != after.pay_to;
@@ -369,7 +371,7 @@ pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Ve
             return wrong(&format!("the session is {}, asked to be cancelled: {is_asked}", after.state));
         }
     }
-    // What is new to a session that has ended is called by how it ended.
+    // The disposition of a transfer to an ended session follows from its final state.
     let was_known =
         |credit: &Credit| write.replaced.iter().any(|old| (old.tx_id, old.op_in_tx) == (credit.tx_id, credit.op_in_tx));
     let plain = |credit: &&Credit| {
@@ -386,7 +388,7 @@ pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Ve
     let other = write.written.iter().filter(plain).find(|credit| credit.disposition != wanted);
     hold(other.is_none(), || {
         let other = other.map(|credit| (credit.tx_id, credit.disposition));
-        format!("{other:?} came when the session was {}", after.state)
+        format!("{other:?} arrived when the session was {}", after.state)
     })
 }
 
@@ -413,7 +415,7 @@ pub(super) fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {
             && claimed.nonce == after.nonce
             && claimed.purpose == Purpose::Session(write.after.id)
     });
-    hold(with, || format!("the claim on {} is not kept for ever", after.tx_id))?;
+    hold(with, || format!("the claim on {} is not permanent", after.tx_id))?;
     let own = memo_of(write.after.id);
     let foreign = after.transfers.iter().find(|transfer| {
         transfer.to == write.after.pay_to && transfer.memo != own && !transfer.memo.starts_with("x402:")
@@ -434,11 +436,11 @@ pub(super) fn failure_is_certain(write: &PaymentWrite<'_>) -> Verdict {
     };
     let observer = write.observer;
     hold(observer.final_time > claim.expiration, || {
-        format!("{} can still come: the newest irreversible block is of {}", claim.tx_id, observer.final_time)
+        format!("{} can still be included: the newest irreversible block is of {}", claim.tx_id, observer.final_time)
     })?;
     let is_there =
         claim.transfers.iter().any(|transfer| observer.final_transfers.contains_key(&(claim.tx_id, transfer.op_in_tx)));
-    hold(!is_there, || format!("{} is on the chain for good", claim.tx_id))
+    hold(!is_there, || format!("{} is irreversible on the chain", claim.tx_id))
 }
 
 pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
@@ -452,25 +454,8 @@ pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
     })?;
     let claim = write.before.and_then(|before| before.claim.as_ref());
     hold(claim.is_none(), || "it expired with a claim in flight".to_owned())?;
-    let in_time = paid_in_time(payment, observer);
+    let in_time = observer.paid_in_time(payment);
     hold(in_time < payment.amount.units, || format!("it expired though {in_time} units were paid in time"))
-}
-
-/// Returns what the chain holds for good toward a session, from wallets and in time.
-pub(crate) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
-    paid_until(payment, observer, payment.expires_at + payment.grace)
-}
-
-/// Returns the same up to a block time.
-pub(super) fn paid_until(payment: &Payment, observer: &Observer, last: Timestamp) -> u64 {
-    let keys = observer.final_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
-    let transfers = keys.iter().filter_map(|key| observer.final_transfers.get(key));
-    transfers
-        .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
-        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
-        .filter(|transfer| observer.target_of((transfer.tx_id, transfer.position.op_in_tx)) == Some(payment.id))
-        .map(|transfer| transfer.money.units)
-        .sum()
 }
 
 pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
@@ -496,7 +481,7 @@ pub(super) fn paid_promptly_completes(write: &PaymentWrite<'_>) -> Verdict {
     let blocks = counted.filter_map(|credit| credit.block).map(|block| block.position.block_num);
     let last_ms = blocks.filter_map(|number| observer.finalized_ms.get(&number)).max();
     let stored_ms = observer.payments.get(&payment.id).map_or(0, |known| known.stored_ms);
-    // A session that another engine opened may get here after its money.
+    // A session that another engine created may arrive here after its transfers.
     let Some(last_ms) = last_ms.filter(|last_ms| **last_ms > stored_ms) else { return Ok(()) };
     let took_ms = observer.now_ms.saturating_sub(*last_ms);
     hold(took_ms <= prompt_ms, || format!("it completed {took_ms} ms after its money was irreversible"))
@@ -556,14 +541,16 @@ pub(super) fn states_keep_their_time(write: &PaymentWrite<'_>) -> Verdict {
         return hold(at == (None, after.created_at), || format!("it begins with {at:?}"));
     };
     let previous = if before.state == after.state { before.previous_state } else { Some(before.state) };
-    hold(after.previous_state == previous, || format!("it left {:?}, and says {:?}", previous, after.previous_state))?;
+    hold(after.previous_state == previous, || {
+        format!("it left {:?} and records {:?}", previous, after.previous_state)
+    })?;
     let is_new = before.state != after.state && is_completed;
     let completed_at = if is_new { Some(after.updated_at) } else { before.completed_at };
     hold(after.completed_at == completed_at, || {
-        format!("it completed at {completed_at:?}, and says {:?}", after.completed_at)
+        format!("it completed at {completed_at:?} and records {:?}", after.completed_at)
     })?;
     let paid_by = before.paid_by.or(after.paid_by);
-    hold(after.paid_by == paid_by, || format!("it was paid by {paid_by:?}, and says {:?}", after.paid_by))
+    hold(after.paid_by == paid_by, || format!("it was paid by {paid_by:?} and records {:?}", after.paid_by))
 }
 
 pub(super) fn claims_are_as_sure_as_set(write: &PaymentWrite<'_>) -> Verdict {

@@ -1,28 +1,28 @@
-//! Invariants of every webhook that is heard and every attempt that is recorded.
+//! Invariants of every received webhook and every recorded attempt.
 
 use engine::webhook::Trigger;
 
 use super::*;
-use crate::receivers::transport::snippet_of;
+use crate::receivers::snippet_of;
 
 /// How long an attempt may take until it is recorded, milliseconds.
 const ATTEMPT_MS: u64 = 60_000;
 /// Requests that one endpoint may have at once.
 const MAX_PER_ENDPOINT: usize = 8;
 
-pub(super) fn heard_is_durable(received: &ReceivedWebhook<'_>) -> Verdict {
+pub(super) fn webhook_state_is_durable(received: &ReceivedWebhook<'_>) -> Verdict {
     let Some(payment) = received.payment else {
         let is_durable = received.observer.events.contains_key(&received.event);
         return hold(is_durable, || "an event is sent that is not durable".to_owned());
     };
     let Some(known) = received.observer.payments.get(&payment) else {
-        return Err("a webhook tells of a session that is not durable".to_owned());
+        return Err("a webhook reports a session that is not durable".to_owned());
     };
     let payment = &known.payment;
     let is_past = payment.sequence >= received.sequence && received.observer.events.contains_key(&received.event);
-    hold(is_past, || format!("the merchant hears {:?} and only {} is durable", received.status, payment.state))?;
+    hold(is_past, || format!("the merchant gets {:?} and only {} is durable", received.status, payment.state))?;
     let same = payment.sequence > received.sequence || payment.state.as_str() == received.status;
-    hold(same, || format!("the merchant hears {:?} and durable is {}", received.status, payment.state))
+    hold(same, || format!("the merchant gets {:?} and durable is {}", received.status, payment.state))
 }
 
 pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
@@ -43,7 +43,7 @@ pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
     hold(id == received.event.to_string(), || "webhook-id is not the event's id".to_owned())?;
     let kind = event.map(|event| event.kind.as_str());
     hold(header("X-Hivetill-Event") == kind, || format!("X-Hivetill-Event is not {kind:?}"))?;
-    hold(header("content-type") == Some("application/json"), || "the body is not called JSON".to_owned())?;
+    hold(header("content-type") == Some("application/json"), || "the content type of the body is not JSON".to_owned())?;
     let millis = time_ms.parse::<u64>().unwrap_or_default();
     hold(seconds.parse() == Ok(millis / 1_000), || format!("signed for {time_ms} ms and for {seconds} s"))?;
     let previous =
@@ -51,12 +51,12 @@ pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
     hold(previous <= 3, || format!("{previous} replaced secrets sign"))?;
     let is_fresh = time_ms.parse::<u64>().is_ok_and(|ms| ms.abs_diff(received.now.millis()) <= 300_000);
     let is_steady = received.observer.is_clock_steady_since(received.observer.now_ms.saturating_sub(ATTEMPT_MS));
-    hold(is_fresh || !is_steady, || format!("signed for {time_ms}, heard at {}", received.now.millis()))?;
+    hold(is_fresh || !is_steady, || format!("signed for {time_ms}, received at {}", received.now.millis()))?;
     let (old_way, new_way) = signatures(&merchant.secrets.current, received, time_ms, seconds, id)?;
     hold(legacy == old_way, || "the older signature does not verify".to_owned())?;
     hold(standard.split(' ').any(|one| one == new_way), || "the standard signature does not verify".to_owned())?;
     if !is_steady {
-        // Whether a secret's time was over depends on which clock is asked.
+        // Whether a secret was still valid depends on the clock.
         return Ok(());
     }
     let valid = merchant.secrets.previous.iter().filter(|(_, until)| received.now < *until);
@@ -129,7 +129,7 @@ pub(super) fn endpoints_are_spared(received: &ReceivedWebhook<'_>) -> Verdict {
     let is_steady = observer.is_clock_steady_since(observer.now_ms.saturating_sub(2 * ATTEMPT_MS));
     let opened_at = observer.endpoints.get(&merchant).and_then(|seen| seen.breaker_open_since).filter(|_| is_steady);
     let is_open = opened_at.is_some_and(|at| received.now.since(at).as_millis() >= u128::from(ATTEMPT_MS));
-    hold(others == 0 || !is_open, || format!("{merchant} does not answer and gets {} requests at once", others + 1))
+    hold(others == 0 || !is_open, || format!("{merchant} does not respond and gets {} requests at once", others + 1))
 }
 
 pub(super) fn attempts_are_counted(received: &ReceivedWebhook<'_>) -> Verdict {
@@ -144,7 +144,7 @@ pub(super) fn attempts_are_counted(received: &ReceivedWebhook<'_>) -> Verdict {
     hold(is_due || !is_steady, || "sent before it was due".to_owned())
 }
 
-pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
+pub(super) fn attempt_record_is_accurate(attempted: &Attempted<'_>) -> Verdict {
     let attempt = attempted.attempt;
     hold(attempt.number == attempted.before.attempts + 1, || format!("attempt {} out of order", attempt.number))?;
     let given = attempted.observer.receiver_responses.get(&(attempt.delivery, attempt.number));
@@ -190,9 +190,9 @@ pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
         };
         return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.as_str()));
     };
-    hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
-    hold(!attempted.before.is_once, || "what somebody asked for is tried again".to_owned())?;
-    // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
+    hold(!attempt.outcome.is_success(), || "a success is retried".to_owned())?;
+    hold(!attempted.before.is_once, || "a requested redelivery is retried".to_owned())?;
+    // A copy of the schedule, so that a wrong table is detected: seconds after attempts 1, 2, …
     const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
     let Some(wait) = SECONDS.get(number as usize - 1) else {
         return Err(format!("attempt {} is not the last", attempt.number));

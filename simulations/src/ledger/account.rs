@@ -1,4 +1,4 @@
-//! Accounts: who may speak for them, and what they hold.
+//! Accounts: authorities and balances.
 
 use engine::{
     account::AccountName,
@@ -6,7 +6,7 @@ use engine::{
     time::Timestamp,
 };
 
-/// Where an account keeps money.
+/// A balance of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BalanceKind {
     /// Liquid HIVE.
@@ -24,7 +24,7 @@ pub enum BalanceKind {
 impl BalanceKind {
     pub(super) const COUNT: usize = 5;
 
-    /// Returns the liquid pot of an asset.
+    /// Returns the liquid balance of an asset.
     #[must_use]
     pub const fn liquid(symbol: Symbol) -> Self {
         match symbol {
@@ -34,7 +34,7 @@ impl BalanceKind {
         }
     }
 
-    /// Returns the savings pot of an asset.
+    /// Returns the savings balance of an asset.
     #[must_use]
     pub const fn savings(symbol: Symbol) -> Self {
         match symbol {
@@ -44,7 +44,7 @@ impl BalanceKind {
         }
     }
 
-    /// Returns what is kept in it.
+    /// Returns its asset.
     #[must_use]
     pub const fn symbol(self) -> Symbol {
         match self {
@@ -62,11 +62,11 @@ pub struct Account {
     pub id: u32,
     /// Its name.
     pub name: AccountName,
-    /// Who may speak for it.
+    /// Its authorities.
     pub authorities: AccountAuthorities,
     /// The key for encrypted memos.
     pub memo_key: PublicKey,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
     /// When its authorities last changed.
     pub updated: Timestamp,
@@ -76,7 +76,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns what it holds in one pot.
+    /// Returns one of its balances.
     #[must_use]
     pub const fn balance(&self, kind: BalanceKind) -> Asset {
         Asset { units: self.balances[kind as usize], symbol: kind.symbol() }

@@ -1,4 +1,4 @@
-//! A block of the chain, with everything that JSON-RPC tells of it.
+//! A block of the chain, with everything that JSON-RPC returns of it.
 
 use engine::{
     account::AccountName,
@@ -20,7 +20,7 @@ pub struct Included {
     pub id: TxId,
 }
 
-/// What a block does by itself; no transaction holds it.
+/// A virtual operation: an effect of a block that is in no transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VirtualOperation {
     /// One payment of a recurrent transfer.
@@ -31,7 +31,7 @@ pub enum VirtualOperation {
         to: AccountName,
         /// How much.
         amount: Asset,
-        /// The agreement's memo.
+        /// The memo of the recurrent transfer.
         memo: String,
         /// How many payments remain.
         remaining_executions: u16,
@@ -44,14 +44,14 @@ pub enum VirtualOperation {
         to: AccountName,
         /// How much.
         amount: Asset,
-        /// The agreement's memo.
+        /// The memo of the recurrent transfer.
         memo: String,
         /// How many payments remain.
         remaining_executions: u16,
-        /// How many have failed in a row; the tenth ends the agreement.
+        /// How many have failed in a row; the tenth ends the recurrent transfer.
         consecutive_failures: u16,
     },
-    /// Money arriving out of savings.
+    /// A transfer out of savings.
     FillTransferFromSavings {
         /// Whose savings.
         from: AccountName,
@@ -69,15 +69,15 @@ pub enum VirtualOperation {
 /// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its id, which holds its number.
+    /// Its id, which contains its number.
     pub id: BlockId,
     /// Its header.
     pub header: BlockHeader,
     /// The witness's signature over the header.
     pub witness_signature: Signature,
-    /// What it holds, in order.
+    /// Its transactions, in order.
     pub transactions: Vec<Included>,
-    /// What happened by itself, after the transactions.
+    /// Its virtual operations, after the transactions.
     pub virtual_operations: Vec<VirtualOperation>,
     pub(super) changes: Changes,
 }
@@ -119,7 +119,7 @@ impl Block {
 }
 
 impl Block {
-    /// Returns the money that the block moved by itself. Its first virtual operation is the producer's reward.
+    /// Returns the virtual transfers of the block. Its first virtual operation is the producer's reward.
     #[must_use]
     pub fn virtual_transfers(&self) -> Vec<ledger::Transfer> {
         (1..).zip(&self.virtual_operations).filter_map(|(at, operation)| operation.transfer(self, at)).collect()

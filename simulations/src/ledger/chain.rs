@@ -1,4 +1,4 @@
-//! The chain: what it holds, what it accepts, how it makes a block.
+//! The chain: its state, validation of transactions, block production.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,11 +30,11 @@ use super::{
 /// The largest block, and 256 bytes less the largest transaction (`maximum_block_size`, voted by witnesses).
 pub(super) const MAX_BLOCK_BYTES: usize = 65_536;
 const MAX_TRANSACTION_BYTES: usize = MAX_BLOCK_BYTES - 256;
-/// How long a node keeps a transaction that no block takes (`HIVE_MAX_TIME_UNTIL_EXPIRATION`).
+/// How long a node keeps a transaction that no block includes (`HIVE_MAX_TIME_UNTIL_EXPIRATION`).
 const MEMPOOL_LIFE: Duration = Duration::from_secs(3_600);
 /// How many blocks back a transaction may refer.
 const TAPOS_BLOCKS: u32 = 65_536;
-/// Who makes the blocks, in turn.
+/// The witnesses, which produce the blocks in turn.
 const WITNESSES: u32 = 21;
 
 /// A Hive chain. See the [module](super).
@@ -63,8 +63,8 @@ pub struct Chain {
     recovered: Recovered,
 }
 
-/// The keys of transactions that were handed in lately, by their id and signatures. Who is not sure hands in the same
-/// again, to every node there is; whose keys they are is asked each time.
+/// The keys of recently submitted transactions, by their id and signatures. A client that is not sure submits the same
+/// again, to every node, and each broadcast needs them.
 #[derive(Debug, Clone, Default)]
 struct Recovered(BTreeMap<(TxId, Vec<Signature>), BTreeSet<PublicKey>>);
 
@@ -86,7 +86,7 @@ impl Recovered {
     }
 }
 
-/// A transaction that waits for a block.
+/// A pending transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) included: Included,
@@ -101,13 +101,13 @@ pub enum Status {
     Unknown,
     /// Waits for a block.
     WithinMempool,
-    /// In a block that a fork could still take back.
+    /// In a reversible block.
     WithinReversibleBlock(u32),
-    /// In a block for good.
+    /// In an irreversible block.
     WithinIrreversibleBlock(u32),
     /// Expired by the head, not in a block; a fork could still change that.
     ExpiredReversible,
-    /// Expired by an irreversible block: it can never happen.
+    /// Expired by an irreversible block: it can never be included.
     ExpiredIrreversible,
     /// Expired longer ago than the node remembers.
     TooOld,
@@ -156,7 +156,7 @@ impl Chain {
         self.blocks.last().map_or(self.genesis_time, Block::time)
     }
 
-    /// Returns the number of the newest block that no fork can take back.
+    /// Returns the number of the last irreversible block.
     #[must_use]
     pub const fn irreversible_num(&self) -> u32 {
         self.irreversible
@@ -174,7 +174,7 @@ impl Chain {
         self.index.get(&tx_id).copied()
     }
 
-    /// Returns the transactions that wait for a block, oldest first.
+    /// Returns the pending transactions, oldest first.
     pub fn mempool(&self) -> impl Iterator<Item = &Included> {
         self.pending.iter().map(|pending| &pending.included)
     }
@@ -190,7 +190,7 @@ impl Chain {
         self.state.accounts.values()
     }
 
-    /// Returns all there is of one pot.
+    /// Returns the sum of one balance over all accounts.
     #[must_use]
     pub fn supply(&self, kind: BalanceKind) -> Asset {
         Asset { units: self.state.supply[kind as usize], symbol: kind.symbol() }
@@ -202,19 +202,19 @@ impl Chain {
         self.chain_id
     }
 
-    /// Returns the public key of whoever makes the blocks.
+    /// Returns the public key of the witnesses.
     #[must_use]
     pub const fn signing_key(&self) -> PublicKey {
         self.signing_key
     }
 
-    /// Returns HBD for HIVE, as the witnesses say.
+    /// Returns HBD for HIVE, by the witnesses' price.
     #[must_use]
     pub const fn price(&self) -> HivePrice {
         self.price
     }
 
-    /// Returns HBD for HIVE, as the best bid and the best ask of the internal market have it.
+    /// Returns HBD for HIVE, by the best bid and ask of the internal market.
     #[must_use]
     pub fn market(&self) -> HivePrice {
         self.market.unwrap_or(self.price)
@@ -240,7 +240,7 @@ impl Chain {
         Ok(tx_id)
     }
 
-    /// Returns whether a transaction would be taken, without taking it.
+    /// Returns whether a transaction would be accepted, without accepting it.
     ///
     /// # Errors
     /// [`Refused`], as it would be.
@@ -249,7 +249,7 @@ impl Chain {
         self.check(transaction.clone(), size).map(|_| ())
     }
 
-    /// Lets a transaction wait again that was in a block already.
+    /// Makes a transaction of a removed block pending again.
     pub(super) fn push_pending(&mut self, included: Included) {
         let size = included.transaction.signed_bytes(included.pack).len();
         self.pending.push(Pending { included, accepted_at: self.head_time(), size });
@@ -281,7 +281,7 @@ impl Chain {
     /// Returns whether signatures and authority hold, for one packing (`verify_authority`).
     ///
     /// # Errors
-    /// [`Refused`]; balances, expiration and reference block are not looked at.
+    /// [`Refused`]; balances, expiration and reference block are not checked.
     pub fn verify_authority(&self, transaction: &Transaction, pack: Pack) -> Result<(), Refused> {
         let keys = transaction.recover(self.chain_id, pack).map_err(|refusal| self.refusal(refusal))?;
         engine::hive::check(&transaction.required()?, &self.state, &keys)
@@ -292,7 +292,7 @@ impl Chain {
         Refused::from_refusal(refusal, |name| self.state.accounts.get(name).map(|account| account.authorities.clone()))
     }
 
-    /// Returns whether a transaction is in a block or waits for one.
+    /// Returns whether a transaction is in a block or pending.
     #[must_use]
     pub fn is_known(&self, tx_id: TxId) -> bool {
         self.index.contains_key(&tx_id) || self.pending.iter().any(|pending| pending.included.id == tx_id)
@@ -303,11 +303,11 @@ impl Chain {
         let back = head.wrapping_sub(u32::from(transaction.ref_block_num)) & (TAPOS_BLOCKS - 1);
         let referred = head.checked_sub(back).and_then(|number| self.block(number)).map(|block| block.id);
         let (_, expected) = tapos_of(referred.unwrap_or_default());
-        let said = transaction.ref_block_prefix;
-        if said == expected { Ok(()) } else { Err(Refused::Tapos { said, expected }) }
+        let given = transaction.ref_block_prefix;
+        if given == expected { Ok(()) } else { Err(Refused::Tapos { given, expected }) }
     }
 
-    /// Makes a block of what waits. Its time is `now` in whole seconds, or one step after the block before it,
+    /// Produces a block of the pending transactions. Its time is `now` in whole seconds, or one step after the block before it,
     /// whichever is later: the chain's time never stands still and never goes back.
     pub fn produce(&mut self, now: Timestamp) -> &Block {
         let head_time = self.head_time();
@@ -322,12 +322,12 @@ impl Chain {
             if transaction.expiration <= head_time || pending.accepted_at + MEMPOOL_LIFE <= head_time {
                 continue;
             }
-            // A witness leaves out what would be expired at its block's own time.
+            // A witness omits transactions that would be expired at its block's time.
             if held || transaction.expiration < time || bytes + pending.size > MAX_TRANSACTION_BYTES {
                 left.push(pending);
                 continue;
             }
-            // What an earlier transaction of this block made impossible is dropped.
+            // Transactions that an earlier one of this block made invalid are dropped.
             if let Ok(own) = self.state.evaluate(&changes, transaction, head_time) {
                 changes.merge(own);
                 bytes += pending.size;
@@ -355,7 +355,7 @@ impl Chain {
         (header, signature)
     }
 
-    /// Returns who makes the block of this number.
+    /// Returns the witness of the block of this number.
     pub(super) fn witness(&self, number: u32) -> String {
         format!("witness-{:02}", (number + self.generation) % WITNESSES)
     }
@@ -375,7 +375,7 @@ impl Chain {
         self.blocks.last().expect("a block was just appended")
     }
 
-    /// Moves finality up, unless it is held. What cannot be taken back needs no way back.
+    /// Advances finality, unless it is held. Irreversible blocks need no undo data.
     pub(super) fn settle(&mut self) {
         if self.irreversibility_held {
             return;
@@ -388,7 +388,7 @@ impl Chain {
         }
     }
 
-    /// Evaluates what waits against the new head, as hived does after each block; what became impossible is dropped.
+    /// Evaluates pending transactions against the new head, as hived does after each block; invalid ones are dropped.
     pub(super) fn recheck_pending(&mut self) {
         let mut changes = Changes::default();
         let (state, now) = (&self.state, self.blocks.last().map_or(self.genesis_time, Block::time));
@@ -399,7 +399,7 @@ impl Chain {
         self.pending_changes = changes;
     }
 
-    /// Returns what is known of a transaction; with its expiration also whether it can still happen.
+    /// Returns the status of a transaction; with its expiration also whether it can still be included.
     #[must_use]
     pub fn status(&self, tx_id: TxId, expiration: Option<Timestamp>) -> Status {
         if let Some((number, _)) = self.find(tx_id) {
@@ -421,7 +421,7 @@ impl Chain {
         }
     }
 
-    /// Builds and signs a transfer that lives for a minute after the head, as most wallets do: in the legacy packing,
+    /// Builds and signs a transfer that expires a minute after the head, as most wallets do: in the legacy packing,
     /// with the newest block as its reference.
     ///
     /// # Errors
@@ -448,7 +448,7 @@ impl Chain {
         Ok(transaction)
     }
 
-    /// Returns what was recorded since the last call, for a journal.
+    /// Returns the records since the last call, for a journal.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -14,27 +14,27 @@ use super::{
     refused::Refused,
 };
 
-/// Money that leaves savings comes three days later.
+/// A transfer out of savings takes three days.
 const SAVINGS_DELAY: Duration = Duration::from_secs(3 * 86_400);
 /// Failures in a row that end a recurrent transfer.
 const MAX_FAILURES: u16 = 10;
 /// VESTS units for one unit of HIVE: a fixed price, since this chain pays no rewards.
 const VESTS_PER_HIVE_UNIT: i64 = 1_000_000;
-/// Money sent here is gone.
+/// Transfers to it burn money.
 const BURNT: &str = "null";
 
-/// Accounts and what is due later.
+/// Accounts and scheduled transfers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     pub(super) accounts: BTreeMap<AccountName, Account>,
     pub(super) schedule: Schedule,
-    /// All there is of each pot.
+    /// The sum of each balance.
     pub(super) supply: [i64; BalanceKind::COUNT],
 }
 
 type Schedule = BTreeMap<ScheduleKey, Scheduled>;
 
-/// What names a thing that is due: an agreement between two accounts, or a request out of savings.
+/// The id of a scheduled transfer: a recurrent transfer between two accounts, or a transfer out of savings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ScheduleKey {
     Recurrent { from: AccountName, to: AccountName, pair: u8 },
@@ -55,13 +55,13 @@ impl Scheduled {
     }
 }
 
-/// What a transaction or a block changes.
+/// The changes of a transaction or a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Changes {
     deltas: BTreeMap<(AccountName, BalanceKind), i64>,
     created: Vec<Account>,
     burnt: [i64; BalanceKind::COUNT],
-    /// The whole schedule as it becomes, if it changes.
+    /// The new schedule, if it changes.
     schedule: Option<Schedule>,
 }
 
@@ -107,7 +107,7 @@ impl State {
         Ok(scope.own)
     }
 
-    /// Returns what is due by `now`, after `done`, and what it changes.
+    /// Returns the scheduled transfers that are due by `now`, after `done`, and their changes.
     pub(super) fn due(&self, done: &Changes, now: Timestamp) -> (Vec<VirtualOperation>, Changes) {
         let mut scope = Scope { state: self, done, own: Changes::default(), now };
         let due: Vec<ScheduleKey> =
@@ -188,7 +188,7 @@ impl Scope<'_> {
             }
             Operation::RecurrentTransfer(op) => self.agree(op)?,
             Operation::AccountCreate(op) => self.create(op)?,
-            // These move no money; the chain takes them so that wallets find what they expect.
+            // These move no money; the chain accepts them for the sake of wallets.
             Operation::Vote(_)
             | Operation::Comment(_)
             | Operation::WithdrawVesting(_)
@@ -215,7 +215,7 @@ impl Scope<'_> {
         if available < op.amount.units {
             return Err(self.short(&from, kind, op.amount));
         }
-        // An agreement that changes its pace begins it anew; another keeps its next date.
+        // A recurrent transfer with a new interval restarts it; another keeps its next date.
         let due = match before {
             Some(Scheduled::Recurrent { due, recurrence, .. }) if recurrence == op.recurrence => due,
             Some(_) => self.now + hours(op.recurrence),

@@ -1,4 +1,4 @@
-//! What only the caller of a test chain can do: forks, held finality, accounts and money out of nothing.
+//! Operations of test chains only: forks, held finality, new accounts and money.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,41 +18,41 @@ use super::{
     record::Record,
 };
 
-/// What becomes of the transactions in blocks that a fork takes back.
+/// The outcome of the transactions in blocks that a fork removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Orphans {
-    /// They wait again and come into the new branch, where they still can.
+    /// They are pending again and included in the new branch if they are still valid.
     Keep,
-    /// They are forgotten; whoever has them may broadcast them again.
+    /// They are dropped; clients may broadcast them again.
     Drop,
-    /// These are forgotten, the others wait again.
+    /// These are dropped, the others are pending again.
     DropThese(BTreeSet<TxId>),
 }
 
-/// What a fork did.
+/// The effect of a fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fork {
     /// The last block that both branches share; zero for the genesis.
     pub parent: BlockId,
-    /// The ids of the blocks taken back, oldest first.
+    /// The ids of the removed blocks, oldest first.
     pub orphaned_blocks: Vec<BlockId>,
-    /// The ids of the transactions that are forgotten.
+    /// The ids of the dropped transactions.
     pub dropped: Vec<TxId>,
 }
 
-/// Why a fork cannot be.
+/// Why a fork is impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
-    /// It would take back a block that is final.
+    /// It would remove an irreversible block.
     #[error("only {reversible} blocks are reversible; hold irreversibility first")]
     Irreversible {
-        /// How many may be taken back.
+        /// How many blocks may be removed.
         reversible: u32,
     },
 }
 
 impl Chain {
-    /// Takes back the newest `depth` blocks. The new branch has no block yet: produce at least `depth + 1`, as no node
+    /// Removes the newest `depth` blocks. The new branch has no block yet: produce at least `depth + 1`, as no node
     /// changes to a branch that is not longer.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Chain {
             fork.orphaned_blocks.push(block.id);
             orphaned.extend(block.transactions);
         }
-        // Older transactions come first again; what waited already comes after them.
+        // Transactions of removed blocks come first; those that were already pending come after them.
         let waiting = std::mem::take(&mut self.pending);
         for included in orphaned {
             self.index.swap_remove(&included.id);
@@ -97,13 +97,13 @@ impl Chain {
         Ok(fork)
     }
 
-    /// Says how many blocks finality stays behind the head; 2 unless set.
+    /// Sets by how many blocks finality lags behind the head; default 2.
     pub fn set_irreversibility_lag(&mut self, blocks: u32) {
         self.lag = blocks;
         self.settle();
     }
 
-    /// Holds finality where it is, or lets it go on; then it catches up at once.
+    /// Holds finality, or releases it; then it catches up immediately.
     pub fn hold_irreversibility(&mut self, held: bool) {
         self.irreversibility_held = held;
         self.settle();
@@ -115,7 +115,7 @@ impl Chain {
         self.irreversibility_held
     }
 
-    /// Leaves what waits out of the next blocks, or lets it in again: a transaction that is accepted and not included.
+    /// Leaves pending transactions out of the next blocks, or includes them again.
     pub fn hold_transactions(&mut self, held: bool) {
         self.transactions_held = held;
     }
@@ -126,7 +126,7 @@ impl Chain {
         self.transactions_held
     }
 
-    /// Forgets what waits for a block, and returns how many that were.
+    /// Drops the pending transactions, and returns their number.
     pub fn forget_mempool(&mut self) -> usize {
         let count = self.pending.len();
         self.pending.clear();
@@ -134,12 +134,12 @@ impl Chain {
         count
     }
 
-    /// Says how much later than the block before it a block is at least; 3 seconds unless set, whole seconds, may be 0.
+    /// Sets the minimum time between two blocks; default 3 seconds, whole seconds, may be 0.
     pub fn set_block_step(&mut self, step: Duration) {
         self.step = Duration::from_secs(step.as_secs());
     }
 
-    /// Returns how much later than the block before it a block is at least.
+    /// Returns the minimum time between two blocks.
     #[must_use]
     pub const fn block_step(&self) -> Duration {
         self.step
@@ -156,7 +156,7 @@ impl Chain {
         self.market = price;
     }
 
-    /// Makes an account, or gives an existing one these authorities. It takes no block and no fork takes it back.
+    /// Creates an account, or gives an existing one these authorities. It needs no block, and no fork undoes it.
     pub fn set_account(&mut self, name: &AccountName, authorities: AccountAuthorities, memo_key: PublicKey) {
         let (id, now) = (u32::try_from(self.state.accounts.len()).unwrap_or(u32::MAX), self.head_time());
         let account = self.state.accounts.entry(*name).or_insert_with(|| Account {
@@ -176,7 +176,7 @@ impl Chain {
         self.record(record);
     }
 
-    /// Gives an account money out of nothing (or takes it, down to 0). Returns `false`, if there is no such account.
+    /// Mints money for an account (or burns it, down to 0). Returns `false`, if there is no such account.
     pub fn grant(&mut self, name: &AccountName, currency: Currency, units: i64) -> bool {
         let Some(account) = self.state.accounts.get_mut(name) else { return false };
         let kind = match currency {
@@ -199,11 +199,11 @@ impl Chain {
         true
     }
 
-    /// Makes the accounts of a genesis.
+    /// Creates the accounts of a genesis.
     pub(super) fn found(&mut self, genesis: &Genesis) {
         for name in Genesis::SPECIAL {
             let name = AccountName::parse(name).expect("hived's own names are names");
-            // `temp` is open: its threshold is 0. The others have nobody.
+            // `temp` has a threshold of 0: no signature is needed. The others have no keys.
             let threshold = u32::from(name.as_str() != "temp");
             let nobody = || Authority { weight_threshold: threshold, ..Authority::default() };
             let authorities = AccountAuthorities { owner: nobody(), active: nobody(), posting: nobody() };

@@ -15,11 +15,11 @@ pub struct Genesis {
     pub chain_id: ChainId,
     /// When it begins; the first block comes after.
     pub time: Timestamp,
-    /// What all keys of the chain are derived from. Whoever knows it can spend everything here.
+    /// The seed of all keys of the chain.
     pub seed: [u8; 32],
-    /// The accounts there are, beside hived's own (`null`, `temp`, `miners`, `hive.fund`, `steem.dao`).
+    /// The accounts, in addition to hived's own (`null`, `temp`, `miners`, `hive.fund`, `steem.dao`).
     pub accounts: Vec<GenesisAccount>,
-    /// HBD for HIVE, as the witnesses say.
+    /// The witnesses' price: HBD for HIVE.
     pub price: HivePrice,
     /// Whether blocks carry their witness's signature; a simulation may save the time.
     pub sign_blocks: bool,
@@ -49,7 +49,7 @@ impl Genesis {
         ("initminer", 100_000),
     ];
 
-    /// hived's own accounts: nobody signs for them, but `temp`, for which nobody needs to.
+    /// hived's own accounts: they have no keys, and `temp` needs none.
     pub(super) const SPECIAL: [&'static str; 5] = ["null", "temp", "miners", "hive.fund", "steem.dao"];
 
     /// Returns the chain that `hivetill dev` begins with.

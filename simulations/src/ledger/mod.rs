@@ -1,6 +1,6 @@
 //! A Hive chain in memory: blocks, balances, authority, a mempool, forks and finality, all decided by the caller.
 //!
-//! [`Chain`] has no clock: [`Chain::produce`] is told the time. The same calls give the same chain, byte for byte.
+//! [`Chain`] has no clock: [`Chain::produce`] gets the time. The same calls give the same chain, byte for byte.
 //!
 //! ```
 //! use engine::{hive::Pack, time::Timestamp};

@@ -1,4 +1,4 @@
-//! A node's view of the chain: late, cut off, or a lie. Several nodes may look at one chain.
+//! A node's view of the chain: late, stalled, forked, or wrong. Several nodes share one chain.
 
 use std::borrow::Cow;
 
@@ -16,39 +16,39 @@ use super::{
     chain::Chain,
 };
 
-/// What is wrong with a node; by default nothing.
+/// The faults of a node; by default none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     /// How many blocks it is behind.
     pub lag_blocks: u32,
     /// The block at which it has stopped.
-    pub frozen_at: Option<u32>,
+    pub stalled_at: Option<u32>,
     /// The newest block that it shares with the others: of what comes after, it has as many blocks, and others, without
     /// a transaction, until the chain's are irreversible.
     pub branch_from: Option<u32>,
-    /// What it says that is not so.
+    /// The wrong data that it returns.
     pub lie: Option<Lie>,
 }
 
-/// What a lying node says. Block ids stay those of the chain: a lie is seen by comparing what the blocks hold.
+/// What a lying node returns. Block ids stay those of the chain: the lie shows when the contents of blocks are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lie {
-    /// A block holds a transfer that never was.
+    /// A block contains an invented transfer.
     InventTransfer {
-        /// The block that is said to hold it.
+        /// The block that contains it, according to the node.
         block: u32,
-        /// Who is said to pay.
+        /// The invented payer.
         from: AccountName,
-        /// Who is said to receive.
+        /// The invented payee.
         to: AccountName,
         /// How much.
         money: Money,
         /// The memo.
         memo: String,
     },
-    /// No block holds a transfer.
+    /// No block contains a transfer.
     OmitTransfers,
-    /// Every transfer is ten times what it was.
+    /// Every transfer has ten times its amount.
     InflateTransfers,
     /// Finality reaches the head.
     EverythingIsFinal,
@@ -71,7 +71,7 @@ pub enum Lie {
     SkipBlocks,
     /// No block refers to the one before it.
     UnlinkBlocks,
-    /// Broadcasts are accepted and thrown away.
+    /// Broadcasts are accepted and dropped.
     SwallowBroadcasts,
     /// Broadcasts are refused as expired.
     RefuseBroadcasts,
@@ -90,7 +90,7 @@ pub struct View<'a> {
 }
 
 impl Node {
-    /// Returns what this node shows of the chain.
+    /// Returns this node's view of the chain.
     #[must_use]
     pub const fn view<'a>(&'a self, chain: &'a Chain) -> View<'a> {
         View { chain, node: self }
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         (id, time)
     }
 
-    /// Returns the number of the newest block that it calls final.
+    /// Returns the last irreversible block number that it reports.
     #[must_use]
     pub fn irreversible_num(&self) -> u32 {
         match self.node.lie {
@@ -128,7 +128,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a block as it shows it.
+    /// Returns a block as it reports it.
     #[must_use]
     pub fn block(&self, number: u32) -> Option<Cow<'a, Block>> {
         let block = self.chain.block(number).filter(|_| number <= self.last())?;
@@ -183,13 +183,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the first block of a range that is asked of it.
+    /// Returns the first block that it returns of a requested range.
     #[must_use]
     pub const fn first_of_range(&self, from: u32) -> u32 {
         if matches!(self.node.lie, Some(Lie::SkipBlocks)) { from + 1 } else { from }
     }
 
-    /// Returns an account as it shows it.
+    /// Returns an account as it reports it.
     #[must_use]
     pub fn account(&self, name: &str) -> Option<Cow<'a, Account>> {
         let account = self.chain.account(name)?;
@@ -209,19 +209,19 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns whether a broadcast is thrown away though it is accepted.
+    /// Returns whether broadcasts are accepted and dropped.
     #[must_use]
     pub const fn swallows_broadcasts(&self) -> bool {
         matches!(self.node.lie, Some(Lie::SwallowBroadcasts))
     }
 
-    /// Returns whether a broadcast is refused though the chain would take it.
+    /// Returns whether valid broadcasts are refused.
     #[must_use]
     pub const fn refuses_broadcasts(&self) -> bool {
         matches!(self.node.lie, Some(Lie::RefuseBroadcasts))
     }
 
-    /// Returns the price of HIVE as it shows it.
+    /// Returns the price of HIVE as it reports it.
     #[must_use]
     pub fn price(&self) -> HivePrice {
         match self.node.lie {
@@ -255,7 +255,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn last(&self) -> u32 {
         let newest = self.chain.head().number().saturating_sub(self.node.lag_blocks);
-        self.node.frozen_at.map_or(newest, |frozen| newest.min(frozen))
+        self.node.stalled_at.map_or(newest, |stalled| newest.min(stalled))
     }
 }
 

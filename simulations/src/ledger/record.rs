@@ -1,4 +1,4 @@
-//! What a chain remembers of itself: records that a journal keeps, from which the same chain comes again.
+//! The journal of a chain: records from which the same chain is replayed.
 
 use engine::{
     account::AccountName,
@@ -22,7 +22,7 @@ use super::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
-    /// A block was made.
+    /// A block was produced.
     Block {
         /// Its id, which the replay must reach again.
         id: String,
@@ -35,12 +35,12 @@ pub enum Record {
         /// Its transactions: the packing and the signed bytes in it, hex.
         transactions: Vec<(String, String)>,
     },
-    /// Blocks were taken back.
+    /// Blocks were removed.
     Fork {
         /// How many.
         depth: u32,
     },
-    /// An account was made or changed from outside.
+    /// An account was created or changed by the control API.
     Account {
         /// Its name.
         name: String,
@@ -49,13 +49,13 @@ pub enum Record {
         /// Its memo key.
         memo_key: String,
     },
-    /// Money came out of nothing, or went there.
+    /// Money was minted or burned.
     Grant {
         /// Whose.
         name: String,
         /// Of which currency.
         currency: Currency,
-        /// How much, in 1/1000; negative if it went.
+        /// The amount, in 1/1000; negative if it was burned.
         units: i64,
     },
     /// An account got or lost its resource credits.
@@ -74,23 +74,23 @@ pub enum Record {
     },
 }
 
-/// Why records do not give a chain.
+/// Why records cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// A record holds something that does not read.
-    #[error("a record has a `{field}` that does not read")]
+    /// A member of a record cannot be parsed.
+    #[error("the `{field}` of a record cannot be parsed")]
     Field {
         /// Which member.
         field: &'static str,
     },
-    /// A transaction does not apply where it did.
-    #[error("a transaction of block {block} does not apply again")]
+    /// A transaction no longer applies.
+    #[error("a transaction of block {block} no longer applies")]
     Transaction {
         /// The block's number.
         block: u32,
     },
-    /// The block comes out with another id: the journal is of another chain, or damaged.
-    #[error("block {block} comes out with another id")]
+    /// The replayed block has another id: the journal is of another chain, or damaged.
+    #[error("block {block} is replayed with another id")]
     BlockId {
         /// The block's number.
         block: u32,
@@ -124,7 +124,7 @@ impl Record {
 }
 
 impl Chain {
-    /// Does again what a record says. What waited for a block is not recorded: a node that dies forgets it.
+    /// Replays a record. Pending transactions are not recorded: a node that exits loses them.
     ///
     /// # Errors
     /// [`ReplayError`], if the record is not of this chain.

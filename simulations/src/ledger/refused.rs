@@ -1,20 +1,20 @@
-//! Why the chain refuses a transaction, and the words, codes and names that hived has for it.
+//! Why the chain refuses a transaction, with hived's codes, names and messages.
 
 use engine::{
     account::AccountName,
     hive::{AccountAuthorities, Asset, DecodeError, Invalid, Refusal, Role, SignatureError},
 };
 
-/// Why a transaction is not accepted.
+/// Why a transaction is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Not a transaction.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Not a possible one.
+    /// Not a valid one.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// Larger than a block leaves room for.
+    /// Larger than the maximum size.
     #[error("the transaction has {size} bytes, the limit is {limit}")]
     TooLarge {
         /// Its size in bytes.
@@ -28,14 +28,14 @@ pub enum Refused {
     /// Two signatures of one key.
     #[error("one key has signed twice")]
     DuplicateSignature,
-    /// The keys do not speak for the account.
+    /// The keys do not have the account's authority.
     #[error("missing the {role:?} authority of {account}")]
     MissingAuthority {
         /// Which authority is missing.
         role: Role,
         /// Whose.
         account: AccountName,
-        /// What would have been needed.
+        /// The required authority.
         authorities: Box<AccountAuthorities>,
     },
     /// An account that must sign does not exist.
@@ -53,8 +53,8 @@ pub enum Refused {
     /// The reference block is not of this chain.
     #[error("the reference block is not of this chain")]
     Tapos {
-        /// What the transaction says.
-        said: u32,
+        /// What the transaction contains.
+        given: u32,
         /// What the chain has there.
         expected: u32,
     },
@@ -94,7 +94,7 @@ pub enum Refused {
     },
 }
 
-/// hived's words for a refusal, as JSON-RPC carries them.
+/// hived's error for a refusal, as in JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// JSON-RPC's own code.
@@ -103,7 +103,7 @@ pub struct Rendered {
     pub code: u32,
     /// `data.name`.
     pub name: &'static str,
-    /// `data.message`, the exception's own words.
+    /// `data.message` of the exception.
     pub what: &'static str,
     /// What hived asserted; empty if it did not assert.
     pub expression: &'static str,
@@ -278,7 +278,7 @@ impl Refused {
             },
             Refusal::Expired { .. } => Self::Expired,
             Refusal::TooFarAhead { .. } => Self::TooFarAhead,
-            Refusal::Tapos => Self::Tapos { said: 0, expected: 0 },
+            Refusal::Tapos => Self::Tapos { given: 0, expected: 0 },
         }
     }
 }

@@ -18,7 +18,7 @@ struct Sold {
     month: Month,
     cents: u64,
     is_split: bool,
-    /// What was not collected of its fee, thousandths of a US cent.
+    /// The uncollected part of its fee, thousandths of a US cent.
     missing_millicents: i64,
 }
 
@@ -57,7 +57,7 @@ fn millicents_due(period: &Period, tiers: &Schedule) -> i128 {
 }
 
 impl StoreModel {
-    /// Returns the period in which something of a month is counted: the first one from it on without an invoice.
+    /// Returns the billing period of a month's usage: the first one from that month on without an invoice.
     fn open_period(&mut self, merchant: MerchantId, mut month: Month, now: Timestamp) -> &mut Period {
         while self.periods.get(&(month, merchant)).is_some_and(|period| period.invoice.is_some()) {
             month = month.next();
@@ -72,7 +72,7 @@ impl StoreModel {
 }
 
 impl Observer {
-    /// Counts a payment that completes, or whose fee comes later.
+    /// Counts a payment that completes, or whose fee is paid later.
     pub(super) fn model_sale(&mut self, after: &Payment) {
         let before = self.payments.get(&after.id).map(|known| std::sync::Arc::clone(&known.payment));
         let was_completed = before.as_ref().is_some_and(|before| before.state == State::Completed);
@@ -133,7 +133,7 @@ impl Observer {
                 }
             }
         };
-        // What a damaged row counts is not known.
+        // The counts of a damaged row are not known.
         let flaw = flaw.or_else(|| self.invoice_session_flaw(invoice)).filter(|_| !self.was_damaged);
         match flaw {
             Some(why) => {
@@ -151,7 +151,7 @@ impl Observer {
         }
     }
 
-    /// Returns why the payment of an invoice does not fit it.
+    /// Returns why the payment of an invoice does not match it.
     fn invoice_session_flaw(&self, invoice: &Invoice) -> Option<String> {
         let (id, slug) = invoice.session.as_ref()?;
         let Some(session) = self.payments.get(id).map(|known| &known.payment) else {

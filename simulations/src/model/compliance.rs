@@ -17,7 +17,7 @@ const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 /// How many notices and lifted holds a status keeps.
 const KEPT: usize = 20;
-/// How many requests slightly below the limit of one payment, within a day, are worth a notice.
+/// How many requests slightly below the limit of one payment, within a day, add a notice.
 const NEAR_LIMIT: usize = 5;
 
 /// Returns what completed within the last hours, US cents.
@@ -121,7 +121,7 @@ impl Observer {
     /// Returns whether a merchant is on hold, or another one that has proven its account.
     pub(crate) fn is_on_hold(&self, merchant: MerchantId) -> bool {
         let account = self.merchants.get(&merchant).map(|merchant| merchant.hive_account);
-        // It may have been lifted while the refusal was on its way.
+        // The hold may have been lifted while the refusal was in flight.
         let lately = self.true_time().minus(Duration::from_secs(900));
         let status = self.model.compliance.get(&merchant);
         let was_lifted = status.is_some_and(|status| status.clearances.iter().any(|one| one.at > lately));
@@ -139,7 +139,7 @@ impl Observer {
     pub(super) fn model_compliance_check(&mut self, check: &PaymentCheck) {
         let assessed = self.assessed(check);
         if let Some(refusal) = assessed.refusal().filter(|_| !self.was_damaged) {
-            let text = format!("a payment over {} cents is opened in spite of {refusal:?}", check.usd_cents);
+            let text = format!("a payment over {} cents is created in spite of {refusal:?}", check.usd_cents);
             self.violate("limits-of-volume-hold", text, Some(check.payment));
             return;
         }
@@ -187,7 +187,7 @@ impl Observer {
 }
 
 impl StoreModel {
-    /// Changes where a merchant stands.
+    /// Changes the compliance status of a merchant.
     pub(super) fn stands(&mut self, merchant: MerchantId, change: &ComplianceChange) {
         let status = self.compliance.entry(merchant).or_default();
         match change {
@@ -204,7 +204,7 @@ impl StoreModel {
         }
     }
 
-    /// Returns whether a stored status is the expected one. Hours that are over for longer than a month may be gone.
+    /// Returns whether a stored status is the expected one. Hours older than a month may have been deleted.
     pub(crate) fn is_expected_status(expected: &ComplianceStatus, stored: &ComplianceStatus) -> bool {
         let Some(newest) = stored.hours.keys().max() else { return *expected == *stored };
         let first = newest.saturating_sub(721);

@@ -37,7 +37,7 @@ const CLAIM_RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// How far the engine's clock may be ahead: after a step, and after a jump.
 const CLOCK_STEPPED: Duration = Duration::from_secs(120);
 const CLOCK_JUMPED: Duration = Duration::from_secs(7 * 3_600);
-/// How long the account that a merchant left is watched.
+/// How long a former account of a merchant is watched.
 const WATCHED_AFTER_LEAVING: Duration = Duration::from_secs(31 * 86_400 + 3_600);
 
 /// The expected content of the store, apart from payments, merchants, events and claims, which the observer keeps.
@@ -45,7 +45,7 @@ const WATCHED_AFTER_LEAVING: Duration = Duration::from_secs(31 * 86_400 + 3_600)
 pub(crate) struct StoreModel {
     /// The audit log; the entry at index 0 has number 1.
     pub(crate) audit: Vec<Entry>,
-    /// Idempotency keys, those included that may be deleted.
+    /// Idempotency keys, including those that may be deleted.
     pub(crate) keys: BTreeMap<(MerchantId, [u8; 32]), IdempotencyRecord>,
     /// Keys made earlier may be deleted.
     pub(crate) keys_from: Timestamp,
@@ -61,17 +61,17 @@ pub(crate) struct StoreModel {
     pub(crate) deleted_claims: BTreeSet<TxId>,
     /// Transfers that match no payment.
     pub(crate) unmatched: BTreeMap<(AccountName, ChainPosition), Unmatched>,
-    /// Where merchants stand with compliance.
+    /// The compliance status of merchants.
     pub(crate) compliance: BTreeMap<MerchantId, ComplianceStatus>,
     /// Billing periods.
     pub(crate) periods: BTreeMap<(Month, MerchantId), Period>,
     /// The fee tiers; none before an administrator sets some.
     pub(crate) tiers: Option<Schedule>,
-    /// Small named values.
+    /// Named single values.
     pub(crate) notes: BTreeMap<&'static str, Vec<u8>>,
     /// The newest prices.
     pub(crate) rate: Option<Rate>,
-    /// Accounts that a merchant left, and until when they are watched.
+    /// Former accounts of merchants, and until when they are watched.
     pub(crate) retired: BTreeMap<AccountName, Timestamp>,
     /// The newest event of each merchant before the current epoch began.
     pub(crate) before_epoch: BTreeMap<MerchantId, u64>,
@@ -148,7 +148,7 @@ impl Observer {
         }
     }
 
-    /// Checks that what is deleted, all that is older than a time, was kept for long enough.
+    /// Checks that what is deleted before a time was kept for long enough.
     fn deletes(&mut self, what: &str, older_than: Timestamp, kept: Duration) {
         // The engine's time follows a wall clock that may be ahead.
         let ahead = if self.has_jumped() { CLOCK_JUMPED } else { CLOCK_STEPPED };

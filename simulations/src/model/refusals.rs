@@ -16,12 +16,12 @@ use crate::observer::Observer;
 impl Observer {
     /// Checks that a batch was refused for a reason.
     pub(crate) fn refused_commit(&mut self, batch: &Batch, refused: &CommitError) {
-        // What a damaged row says is not known.
+        // The content of a damaged row is not known.
         if self.was_damaged || self.has_several_engines {
             return;
         }
         let is_right = match refused {
-            // Nobody can say what of it is written.
+            // It is not known what of it is written.
             CommitError::Unavailable(_) => true,
             // One engine holds every duty.
             CommitError::Deposed(_) => false,
@@ -100,13 +100,13 @@ impl Observer {
             Write::Admit { merchant, quota, .. } => {
                 let open = self.open_payments(*merchant);
                 let is_full = quota.open_payments > 0 && open >= quota.open_payments;
-                is_full.then(|| format!("{merchant} has {open} open payments and opened another"))
+                is_full.then(|| format!("{merchant} has {open} open payments and created another"))
             }
             _ => None,
         }
     }
 
-    /// Returns whether a write does not fit what is durable.
+    /// Returns whether a write conflicts with what is durable.
     fn is_stale(&self, write: &Write, batch: &Batch) -> bool {
         match write {
             Write::Payment { payment, expected } => {
@@ -236,7 +236,7 @@ impl Observer {
 }
 
 impl StoreModel {
-    /// Returns how many idempotency keys a merchant may have, those included that may be deleted.
+    /// Returns how many idempotency keys a merchant may have, including those that may be deleted.
     fn keys_of(&self, merchant: MerchantId) -> u64 {
         self.keys.range((merchant, [0; 32])..=(merchant, [u8::MAX; 32])).count() as u64
     }

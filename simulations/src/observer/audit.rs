@@ -51,7 +51,7 @@ fn fields_of(merchant: &Merchant) -> Vec<Field> {
     ]
 }
 
-/// Returns what the audit log must say of the change of a merchant.
+/// Returns the audit events that a change of a merchant must have.
 fn changes_of(before: Option<&Merchant>, after: &Merchant) -> Vec<FieldChange> {
     let old: Vec<Field> = before.map(fields_of).unwrap_or_default();
     let was = |name: &str| old.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.clone());
@@ -64,7 +64,7 @@ fn changes_of(before: Option<&Merchant>, after: &Merchant) -> Vec<FieldChange> {
     changes
 }
 
-/// Returns the action of the change of a merchant, where its fields decide it.
+/// Returns the action of a change of a merchant, where its fields determine it.
 fn action_of(before: Option<&Merchant>, after: &Merchant) -> Option<&'static str> {
     let Some(before) = before else { return Some("merchant_registered") };
     if before.is_active != after.is_active {
@@ -80,6 +80,15 @@ fn action_of(before: Option<&Merchant>, after: &Merchant) -> Option<&'static str
         (_, 0) => Some("api_key_revoked"),
         (0, 1) if new == 1 => None,
         _ => None,
+    }
+}
+
+/// Returns the actions of which a change of compliance must have one.
+const fn compliance_actions(change: &ComplianceChange) -> &'static [&'static str] {
+    match change {
+        ComplianceChange::Hold(_) => &["merchant_flagged"],
+        ComplianceChange::Clear(_) => &["compliance_cleared"],
+        ComplianceChange::Limit { .. } => &["compliance_limits_set", "compliance_cleared"],
     }
 }
 
@@ -120,7 +129,7 @@ impl Observer {
                     && subject.as_ref().is_none_or(|subject| entry.subject.as_ref() == Some(subject))
             };
             let is_missing = !entries.iter().any(|entry| is_it(&entry));
-            is_missing.then(|| format!("nothing in the audit log says {actions:?} of {subject:?}: {entries:?}"))
+            is_missing.then(|| format!("the audit log has no {actions:?} of {subject:?}: {entries:?}"))
         };
         match write {
             Write::Merchant { merchant, .. } => self.merchant_flaw(merchant, entries),
@@ -166,14 +175,7 @@ impl Observer {
                     |write: &Write| matches!(write, Write::Merchant { merchant: own, .. } if own.id == *merchant);
                 if batch.writes.iter().any(is_own) { None } else { has(&["webhook_enabled"], Some(*merchant), None) }
             }
-            Write::Compliance { merchant, change } => {
-                let actions = match change {
-                    ComplianceChange::Hold(_) => &["merchant_flagged"][..],
-                    ComplianceChange::Clear(_) => &["compliance_cleared"],
-                    ComplianceChange::Limit { .. } => &["compliance_limits_set", "compliance_cleared"],
-                };
-                has(actions, Some(*merchant), None)
-            }
+            Write::Compliance { merchant, change } => has(compliance_actions(change), Some(*merchant), None),
             Write::FeeTiers { .. } => has(&["fee_tiers_changed"], None, None),
             Write::Invoice(invoicing) => {
                 let is_new = invoicing.period.invoice.is_none();
@@ -198,6 +200,6 @@ impl Observer {
                 && entry.at == merchant.updated_at
         };
         let is_missing = !own.iter().any(|entry| is_it(&entry));
-        is_missing.then(|| format!("{} changes {expected:?}, and the audit log says {own:?}", merchant.id))
+        is_missing.then(|| format!("{} changes {expected:?}, and the audit log has {own:?}", merchant.id))
     }
 }

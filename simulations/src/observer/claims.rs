@@ -1,4 +1,4 @@
-//! Claims and their outcomes, and what the engine sends to nodes because of them.
+//! Claims and their outcomes, and the broadcasts for them.
 
 use engine::payment::ClaimFinality;
 
@@ -6,7 +6,7 @@ use super::*;
 
 /// How soon a transaction may be sent to a node again, milliseconds.
 const LEAST_PAUSE_MS: u64 = 400;
-/// The same for a session's transaction that a majority of the nodes has accepted, where no node is late.
+/// The same for a session's transaction that a majority of the nodes has accepted, if no node is slow.
 const LEAST_PAUSE_ONCE_ACCEPTED_MS: u64 = 14_000;
 /// How long a claimed transaction may go without being sent, milliseconds: nodes may be slow, and in backoff.
 const LONGEST_PAUSE_MS: u64 = 60_000;
@@ -74,7 +74,7 @@ impl Observer {
             ClaimOutcome::Shared => "a claim is shared",
             ClaimOutcome::Settled { .. } => "a claim is settled",
             ClaimOutcome::Refused { .. } => "a claim is refused",
-            ClaimOutcome::Expired => "a claim is buried",
+            ClaimOutcome::Expired => "a claim expires",
         });
         if let Some(claimed) = self.claims.get_mut(&tx_id) {
             claimed.outcome = outcome.clone();
@@ -87,11 +87,11 @@ impl Observer {
     /// Checks that no node is known to have a transaction whose claim is refused.
     fn check_refusal(&mut self, tx_id: TxId) {
         let taken_ms = self.broadcasts.taken_ms.get(&tx_id);
-        // What a node responds after a majority has refused comes too late.
+        // A response after a majority has refused is too late.
         if let Some(taken_ms) =
             taken_ms.filter(|at| self.broadcasts.last_sent_ms(tx_id).is_some_and(|sent| **at < sent))
         {
-            let text = format!("the claim on {tx_id} is refused, and a node took it at {taken_ms} ms");
+            let text = format!("the claim on {tx_id} is refused, and a node accepted it at {taken_ms} ms");
             let payment = self.claims.get(&tx_id).and_then(session_of);
             self.violate("refused-only-if-never-taken", text, payment);
         } else {
@@ -99,7 +99,7 @@ impl Observer {
         }
     }
 
-    /// Returns what a claim requires whose outcome is open.
+    /// Returns what an open claim requires.
     fn open_claim(&self, tx_id: TxId) -> Option<OpenClaim> {
         let claimed = self.claims.get(&tx_id).filter(|claimed| claimed.outcome == ClaimOutcome::Open)?;
         match &claimed.purpose {
@@ -114,7 +114,7 @@ impl Observer {
         }
     }
 
-    /// Checks, where nothing excuses a delay, that open claims are pursued and decided once their evidence is there.
+    /// Checks, without faults, that open claims are followed, and decided once their evidence exists.
     pub fn check_open_claims(&mut self) {
         let Some(prompt_ms) = self.prompt_ms.filter(|_| !self.has_several_engines && !self.was_damaged) else { return };
         for tx_id in self.broadcasts.open.clone() {
@@ -155,13 +155,13 @@ impl Observer {
             _ => None,
         });
         if self.prompt_ms.is_some() && !self.has_several_engines {
-            self.check_pace(tx_id, node, payment);
+            self.check_broadcast_rate(tx_id, node, payment);
         }
         self.broadcasts.sent_ms.entry(tx_id).or_default().insert(node, self.now_ms);
     }
 
     /// Checks that a transaction is sent to a node neither too often nor too late.
-    fn check_pace(&mut self, tx_id: TxId, node: usize, payment: Option<PaymentId>) {
+    fn check_broadcast_rate(&mut self, tx_id: TxId, node: usize, payment: Option<PaymentId>) {
         let expiration = self.open_claim(tx_id).map(|claim| claim.expiration);
         if expiration.is_some_and(|until| self.true_time() > until + Duration::from_millis(LATE_MS)) {
             let text = format!("{tx_id} is sent to node {node} after its expiration");
@@ -196,7 +196,7 @@ impl Observer {
         }
     }
 
-    /// Records what a node says to a transaction that the engine hands to it.
+    /// Records a node's response to a broadcast of the engine.
     pub fn node_responded(&mut self, tx_id: TxId, node: usize, is_taken: bool) {
         if is_taken {
             self.ever_accepted.insert(tx_id);

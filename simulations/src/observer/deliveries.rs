@@ -1,4 +1,4 @@
-//! What is written of events and their deliveries.
+//! Writes of events and their deliveries.
 
 use super::*;
 
@@ -52,7 +52,7 @@ impl Observer {
         self.events_ms.get(&event).copied().unwrap_or(self.now_ms)
     }
 
-    /// Records that an event is sent once more, beside what became of it before.
+    /// Records that an event is sent once more, in addition to its earlier outcome.
     pub(super) fn redelivery_written(&mut self, delivery: &Delivery) {
         let delivery_state = DeliveryState {
             event: delivery.event,
@@ -68,14 +68,14 @@ impl Observer {
         self.deliveries.insert(delivery.id, delivery_state);
     }
 
-    /// Records that a delivery that was not taken begins its schedule again.
+    /// Records that a failed delivery begins its schedule again.
     pub(super) fn replay_written(&mut self, delivery: DeliveryId, at: Timestamp) {
         let Some(delivery_state) = self.deliveries.get_mut(&delivery) else { return };
         delivery_state.due_at = Some(at);
         delivery_state.schedule_from = delivery_state.attempts;
         delivery_state.scheduled_ms = self.now_ms;
         if delivery_state.is_delivered {
-            let (text, payment) = (format!("{delivery} was taken and begins again"), delivery_state.payment);
+            let (text, payment) = (format!("{delivery} was delivered and begins again"), delivery_state.payment);
             self.violate("delivered-is-delivered", text, Some(payment));
         }
     }

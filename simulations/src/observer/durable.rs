@@ -1,21 +1,21 @@
-//! What the observer knows of the store, apart from the chain and from what anybody was told: it is as old as the store.
+//! What the observer knows of the store, apart from the chain and from responses: a restored store takes it back.
 
 use super::*;
 
 macro_rules! durable {
     ($($field:ident: $type:ty,)*) => {
-        /// What is durable at one moment.
+        /// A snapshot of what is durable.
         #[derive(Clone)]
         pub struct Durable { $($field: $type,)* }
 
         impl Observer {
-            /// Returns what is durable now.
+            /// Returns a snapshot of what is durable.
             #[must_use]
             pub fn durable(&self) -> Durable {
                 Durable { $($field: self.$field.clone(),)* }
             }
 
-            /// Records that the store is as it was at that moment.
+            /// Records that the store is restored to a snapshot.
             pub fn restored(&mut self, durable: Durable) {
                 self.forgets_claims(&durable);
                 // The chain is not restored.
@@ -37,7 +37,7 @@ durable! {
     rows: BTreeMap<PaymentId, Rows>,
     merchants: BTreeMap<MerchantId, Merchant>,
     accounts: Watched,
-    books: BTreeMap<Timestamp, Day>,
+    reconciled: BTreeMap<Timestamp, Day>,
     events: Index<EventId, EventRecord>,
     event_seqs: BTreeMap<MerchantId, u64>,
     deliveries: Index<DeliveryId, DeliveryState>,

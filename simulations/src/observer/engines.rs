@@ -1,13 +1,13 @@
-//! What several engines do with their duties: who holds which one, what each claims before it sends webhooks, and what it
-//! requests from nodes.
+//! The duties of several engines: their holders, the claims before webhooks are sent, and the
+//! requests to nodes.
 
 use storage::{Duty, EngineId};
 
 use super::*;
 use crate::hive::nodes::HEAD;
 
-/// How long after a claim of a webhook the request is sent, milliseconds: its content is read between, from a store that may not
-/// be reached at once.
+/// How long after a claim of a webhook the request is sent, milliseconds: its content is read in between, from a store that may not
+/// be reachable immediately.
 const CLAIM_LASTS_MS: u64 = 10_000;
 /// How much later than its lease allows an engine may claim a webhook, milliseconds: clocks drift.
 const CLAIM_DRIFT_MS: u64 = 2_000;
@@ -15,9 +15,9 @@ const CLAIM_DRIFT_MS: u64 = 2_000;
 const REPEATED_MS: u64 = 7_000;
 /// How long an engine may not know of another one after its renewal is due, milliseconds.
 const UNNOTICED_MS: u64 = 10_000;
-/// Interval after which requests to nodes are counted anew, milliseconds.
+/// Interval after which the counters of requests to nodes are reset, milliseconds.
 const COUNTED_MS: u64 = 600_000;
-/// Requests to one node beyond those of a single engine in that interval, for each engine: what a change of the reader repeats.
+/// Requests to one node beyond those of a single engine in that interval, for each engine: a change of the reader repeats some.
 const REPEATED_REQUESTS: u64 = 20;
 
 /// The duties of several engines. Times are virtual milliseconds.
@@ -25,16 +25,16 @@ const REPEATED_REQUESTS: u64 = 20;
 pub struct EngineDuties {
     /// Engines with a lease in the store.
     leases: BTreeSet<EngineId>,
-    /// Since when two engines or more have one.
+    /// Since when at least two engines have one.
     shared_since_ms: Option<u64>,
     /// The terms of duties.
     terms: BTreeMap<Duty, u64>,
-    /// When an engine last learned that the store accepted its claim of webhooks, by its number, and how long it had been frozen.
+    /// When an engine last learned that the store accepted its claim of webhooks, by its number, and how long it had been paused.
     claimed_ms: BTreeMap<(usize, Duty), (u64, u64)>,
     /// When an engine last sent a renewal of its lease, and when it sent the last one that it knows to be accepted.
     renewal_sent_ms: BTreeMap<usize, u64>,
     renewed_ms: BTreeMap<usize, u64>,
-    /// When a commit of an engine last failed because of the store, and how long it had been frozen.
+    /// When a commit of an engine last failed because of the store, and how long it had been paused.
     failed_ms: BTreeMap<usize, (u64, u64)>,
     /// Which engine sent an attempt that is not recorded, in which term of its duty, and the event.
     sent: BTreeMap<(DeliveryId, u32), (usize, u64, EventId)>,
@@ -43,10 +43,10 @@ pub struct EngineDuties {
     counted_since_ms: u64,
 }
 
-/// For how long an engine was frozen, and until when, virtual milliseconds.
+/// For how long an engine was paused, and until when, virtual milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Frozen {
-    /// For how long, in all.
+pub struct Paused {
+    /// The total duration.
     pub total_ms: u64,
     /// Until when; 0 if it never was.
     pub until_ms: u64,
@@ -63,7 +63,7 @@ pub struct EngineSetup {
     pub webhook_timeout_ms: u64,
     /// How often the nodes are polled, milliseconds.
     pub poll_ms: u64,
-    /// How long anything waits at most while one failure at a time happens, milliseconds; none where more goes wrong.
+    /// The longest wait while failures happen one at a time, milliseconds; none if more fails.
     pub single_failure_ms: Option<u64>,
 }
 
@@ -91,7 +91,7 @@ impl Observer {
     }
 
     /// Records that an engine sends a batch to the store, and checks that it claims webhooks only within its lease.
-    pub(crate) fn commit_sent(&mut self, engine: usize, batch: &Batch, frozen: Frozen) {
+    pub(crate) fn commit_sent(&mut self, engine: usize, batch: &Batch, paused: Paused) {
         let is_claim = |write: &Write| matches!(write, Write::OnDuty { duty: Duty::Webhooks(_), .. });
         if batch.writes.iter().any(|write| matches!(write, Write::Lease { .. })) {
             self.duties.renewal_sent_ms.insert(engine, self.now_ms);
@@ -106,7 +106,7 @@ impl Observer {
             .duties
             .failed_ms
             .get(&engine)
-            .is_some_and(|(at, frozen_ms)| at + REPEATED_MS + frozen.total_ms - frozen_ms >= self.now_ms);
+            .is_some_and(|(at, paused_ms)| at + REPEATED_MS + paused.total_ms - paused_ms >= self.now_ms);
         if passed_ms > lease_ms - webhook_timeout_ms + CLAIM_DRIFT_MS && !is_repeated {
             let text = format!("engine {engine} claims webhooks {passed_ms} ms after the last renewal of its lease");
             self.violate("webhooks-are-claimed", text, None);
@@ -114,16 +114,16 @@ impl Observer {
     }
 
     /// Records that a commit of an engine fails because of the store.
-    pub(crate) fn commit_failed(&mut self, engine: usize, frozen: Frozen) {
-        self.duties.failed_ms.insert(engine, (self.now_ms, frozen.total_ms));
+    pub(crate) fn commit_failed(&mut self, engine: usize, paused: Paused) {
+        self.duties.failed_ms.insert(engine, (self.now_ms, paused.total_ms));
     }
 
     /// Records that an engine learned that the store accepted a batch.
-    pub(crate) fn learned_of(&mut self, engine: usize, batch: &Batch, frozen: Frozen) {
+    pub(crate) fn learned_of(&mut self, engine: usize, batch: &Batch, paused: Paused) {
         for write in &batch.writes {
             match write {
                 Write::OnDuty { duty: duty @ Duty::Webhooks(_), .. } => {
-                    self.duties.claimed_ms.insert((engine, *duty), (self.now_ms, frozen.total_ms));
+                    self.duties.claimed_ms.insert((engine, *duty), (self.now_ms, paused.total_ms));
                 }
                 Write::Lease { .. } => {
                     let sent_ms = self.duties.renewal_sent_ms.get(&engine).copied().unwrap_or(0);
@@ -136,8 +136,8 @@ impl Observer {
 
     /// Checks that an engine sends a webhook only under a claim that the store accepted, and repeats the attempt of another one
     /// only once the duty has passed on.
-    pub(crate) fn webhook_claimed(&mut self, engine: usize, headers: &[(String, String)], body: &[u8], frozen: Frozen) {
-        let Some((delivery, attempt, event, ..)) = invariants::read_webhook(headers, body) else { return };
+    pub(crate) fn webhook_claimed(&mut self, engine: usize, headers: &[(String, String)], body: &[u8], paused: Paused) {
+        let Some((delivery, attempt, event, ..)) = read_webhook(headers, body) else { return };
         let Some(merchant) = self.events.get(&event).map(|event| event.merchant) else { return };
         let duty = Duty::webhooks_of(merchant);
         let term = self.duties.terms.get(&duty).copied().unwrap_or(0);
@@ -146,10 +146,10 @@ impl Observer {
         let knows_others = self
             .duties
             .shared_since_ms
-            .is_some_and(|since_ms| since_ms.max(frozen.until_ms) + unnoticed_ms < self.now_ms);
+            .is_some_and(|since_ms| since_ms.max(paused.until_ms) + unnoticed_ms < self.now_ms);
         let claimed_ms = self.duties.claimed_ms.get(&(engine, duty)).copied();
         let is_claimed =
-            claimed_ms.is_some_and(|(at, frozen_ms)| at + CLAIM_LASTS_MS + frozen.total_ms - frozen_ms >= self.now_ms);
+            claimed_ms.is_some_and(|(at, paused_ms)| at + CLAIM_LASTS_MS + paused.total_ms - paused_ms >= self.now_ms);
         let before = self.duties.sent.insert((delivery, attempt), (engine, term, event));
         let wrong = match before {
             _ if knows_others && !is_claimed => Some(format!("engine {engine} sends {delivery} without a claim")),
@@ -206,12 +206,12 @@ impl Observer {
         }
     }
 
-    /// Returns whether nothing goes wrong but one failure at a time.
+    /// Returns whether failures happen one at a time only.
     fn is_undisturbed(&self) -> bool {
         self.prompt_ms.is_some() || self.engine_setup.single_failure_ms.is_some()
     }
 
-    /// Checks, where one failure at a time happens, that nothing waits longer than a takeover takes.
+    /// Checks, while failures happen one at a time, that nothing waits longer than a takeover takes.
     pub(crate) fn failures_are_bridged(&mut self) {
         let Some(bound_ms) = self.engine_setup.single_failure_ms else { return };
         let late = self.late_delivery(bound_ms).or_else(|| self.late_expiry(bound_ms));
@@ -254,7 +254,7 @@ impl Observer {
             let blocks = keys.iter().filter_map(|key| self.final_transfers.get(key)).map(|t| t.position.block_num);
             let final_ms = blocks.filter_map(|number| self.finalized_ms.get(&number)).max()?;
             let waited_ms = self.now_ms.saturating_sub((*final_ms).max(known.stored_ms));
-            let is_paid = || invariants::paid_in_time(payment, self) >= payment.amount.units;
+            let is_paid = || self.paid_in_time(payment) >= payment.amount.units;
             let text = || format!("{} is paid and has been pending for {waited_ms} ms", payment.id);
             (waited_ms > bound_ms && is_paid()).then(|| (text(), payment.id))
         })

@@ -7,14 +7,14 @@ use engine::payment::Disposition;
 
 use crate::options::EPOCH_SECONDS;
 
-/// How long after the market paid a price it may be stored, milliseconds: a reading may be frozen, or wait for the disk.
+/// How long after the market paid a price it may be stored, milliseconds: a reading may be paused, or wait for the disk.
 const PRICE_LASTS_MS: u64 = 600_000;
 
-/// How long a decision may take to be stored: a commit takes up to 20 seconds, and the process may stand still meanwhile.
+/// How long a decision may take to be stored: a commit takes up to 20 seconds, and the process may be paused meanwhile.
 const DECISION_MS: u64 = 180_000;
 
 impl Observer {
-    /// Records that a delivery leaves the outbox because nobody is there for it.
+    /// Records that a delivery leaves the outbox because its endpoint is disabled or removed.
     pub(super) fn held(&mut self, delivery: &Delivery) {
         let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
         let seen = self.endpoints.get(&delivery.merchant).cloned().unwrap_or_default();
@@ -34,7 +34,7 @@ impl Observer {
         (self.final_num, self.final_time) = (number, time);
         self.finalized_ms.insert(number, self.now_ms);
         for transfer in transfers {
-            // What proves an account is no payment.
+            // A proof of an account is no payment.
             if Proofs::is_proof(&transfer) {
                 self.proofs.is_final(&transfer);
                 continue;
@@ -54,7 +54,7 @@ impl Observer {
         self.final_transfers.insert((transfer.tx_id, transfer.position.op_in_tx), transfer);
     }
 
-    /// Records what irreversible blocks paid by themselves: no transaction holds it, and the cursor does not wait for it.
+    /// Records the virtual transfers of irreversible blocks: they are in no transaction, and the cursor does not wait for them.
     pub fn recurrent_transfers_executed(&mut self, transfers: Vec<Transfer>) {
         for transfer in transfers {
             self.marks.push("a recurrent transfer is executed");
@@ -63,7 +63,7 @@ impl Observer {
         }
     }
 
-    /// Records that the wall clock jumped: times before and after do not compare.
+    /// Records that the wall clock jumped: times before and after are not comparable.
     pub const fn clock_jumped(&mut self) {
         self.jumped_ms = Some(self.now_ms);
     }
@@ -92,7 +92,7 @@ impl Observer {
         }
     }
 
-    /// Checks that a price of HIVE that is durable was in force lately.
+    /// Checks that a durable price of HIVE was in force recently.
     fn hive_rate_written(&mut self, price: HivePrice) {
         let is_recent = |(known, until_ms): &&(HivePrice, u64)| {
             *known == price && until_ms.saturating_add(PRICE_LASTS_MS) >= self.now_ms
@@ -107,7 +107,7 @@ impl Observer {
         self.hive_read.record(price, self.now_ms, is_shared);
     }
 
-    /// Records a price of HBD that is durable: the market must have paid it.
+    /// Records a durable price of HBD: the market must have paid it.
     pub(super) fn rate_written(&mut self, rate: &Rate) {
         self.rate = Some(*rate);
         self.hive_rate_written(rate.price);
@@ -116,7 +116,7 @@ impl Observer {
             self.marks.push("HBD is read at another price");
         }
         let left_ms = self.hbd_prices.get(&micro_usd).map(|left_ms| self.now_ms.saturating_sub(*left_ms));
-        // Where most nodes know no market, the peg holds.
+        // If most nodes lack the market's price, the peg applies.
         let is_unknown = rate.hbd.is_none() && self.now_ms <= self.priceless_until_ms + PRICE_LASTS_MS;
         if micro_usd != self.hbd_now && !is_unknown && left_ms.is_none_or(|left_ms| left_ms > PRICE_LASTS_MS) {
             let text =
@@ -142,7 +142,7 @@ impl Observer {
         }
     }
 
-    /// Returns what a clock that is right shows.
+    /// Returns the correct time.
     #[must_use]
     pub const fn true_time(&self) -> Timestamp {
         Timestamp::from_millis(EPOCH_SECONDS * 1_000 + self.now_ms)
@@ -154,15 +154,15 @@ impl Observer {
         self.jumped_ms.is_none_or(|jumped| jumped < ms)
     }
 
-    /// Records that a receiver heard a webhook.
+    /// Records that a receiver got a webhook.
     pub fn webhook_received(
         &mut self,
         headers: &[(String, String)],
         body: &[u8],
         now: Timestamp,
     ) -> Option<(DeliveryId, u32, Option<PaymentId>, String)> {
-        let Some(parsed) = invariants::read_webhook(headers, body) else {
-            self.violate("webhook-is-readable", "a webhook does not read".to_owned(), None);
+        let Some(parsed) = read_webhook(headers, body) else {
+            self.violate("webhook-is-readable", "a webhook cannot be parsed".to_owned(), None);
             return None;
         };
         let (delivery, attempt, event, payment, status, sequence) = parsed;
@@ -198,7 +198,7 @@ impl Observer {
         Some((delivery, attempt, payment, status))
     }
 
-    /// Records what the receiver made of it.
+    /// Records the response of the receiver.
     pub fn receiver_responded(&mut self, delivery: DeliveryId, attempt: u32, outcome: Outcome, is_accepted: bool) {
         self.posts_in_flight.remove(&delivery);
         self.receiver_responses.insert((delivery, attempt), outcome);
@@ -211,7 +211,7 @@ impl Observer {
         }
     }
 
-    /// Records an answer of the engine.
+    /// Records a response of the engine.
     pub fn responded(&mut self, response: &Response<'_>) {
         let payment = match response {
             Response::Created(payment)
@@ -241,7 +241,7 @@ impl Observer {
             Response::Facilitated { tx_id } => {
                 self.reported.insert(*tx_id);
             }
-            // Merchants at their desks accept what they decide about.
+            // Merchants accept the exceptions that they resolve by hand.
             Response::Resolved(payment) => {
                 let is_kept = |credit: &&Credit| {
                     credit.finality == Finality::Irreversible
@@ -251,7 +251,7 @@ impl Observer {
                 let kept: Vec<_> = kept.collect();
                 match payment.resolution.as_ref().map(|resolution| resolution.kind) {
                     Some(ResolutionKind::Accepted) => self.accepted.entry(payment.id).or_default().extend(kept),
-                    // Another decision about the same takes the acceptance back.
+                    // Another decision about the same transfers revokes the acceptance.
                     _ => drop(self.accepted.remove(&payment.id)),
                 }
             }
@@ -266,13 +266,13 @@ impl Observer {
         own.map(|(id, _)| *id).min()
     }
 
-    /// Asks what must be so at the end.
+    /// Checks what must hold at the end.
     pub fn ends(&mut self, end: impl FnOnce(&Self) -> End<'_>) {
         let mut verdict = None;
         {
             let end = end(self);
             let mut passed = Vec::new();
-            for (at, invariant) in INVARIANTS.iter().enumerate() {
+            for (at, invariant) in self.invariants.iter().enumerate() {
                 if let Check::End(check) = &invariant.check {
                     match check(&end) {
                         Ok(()) => passed.push(at),
@@ -293,20 +293,20 @@ impl Observer {
         }
     }
 
-    /// Records that a request with an idempotency key of its own was answered with a session.
+    /// Records that a request with its own idempotency key returned a session.
     pub fn opens(&mut self, request: u32, payment: PaymentId) {
         let first = *self.opened.entry(request).or_insert(payment);
         if first == payment {
             self.passes("one-key-one-session");
         } else {
-            let text = format!("one request was answered with {first} and then with {payment}");
+            let text = format!("one request returned {first} and then {payment}");
             self.violate("one-key-one-session", text, Some(payment));
         }
     }
 
-    /// Records a pass of an invariant that the simulation itself looks after.
+    /// Records a pass of an invariant that the simulation itself checks.
     pub fn passes(&mut self, name: &str) {
-        if let Some(at) = INVARIANTS.iter().position(|invariant| invariant.name == name) {
+        if let Some(at) = self.invariants.iter().position(|invariant| invariant.name == name) {
             self.passes[at] += 1;
         }
     }
@@ -326,7 +326,7 @@ impl Observer {
         }
     }
 
-    /// Returns the session a single transfer pays. What a block pays by itself shares its transaction's id with the rest
+    /// Returns the session that a single transfer pays. Virtual transfers share a transaction id with the others
     /// of that block.
     #[must_use]
     pub fn target_of(&self, transfer: (TxId, u32)) -> Option<PaymentId> {

@@ -1,27 +1,27 @@
-//! Bounds of latency in simulations where no fault excuses more.
+//! Bounds of latency in simulations without faults that explain more.
 
 use super::*;
 
-/// How soon an event is sent to an endpoint that is well, milliseconds.
+/// Maximum latency of an event to a healthy endpoint, milliseconds.
 const WEBHOOK_MS: u64 = 5_000;
-/// How soon an agent hears of its settled payment, milliseconds.
+/// Maximum latency of the response to an agent after the settlement, milliseconds.
 const AGENT_MS: u64 = 1_000;
 /// How often an engine reads what other engines have changed, milliseconds.
 const CHANGES_INTERVAL_MS: u64 = 1_000;
 
-/// When things happened that somebody waits for, virtual milliseconds.
+/// When awaited things happened, virtual milliseconds.
 #[derive(Default)]
 pub struct Latency {
     /// When the last attempt of a payment's events was recorded: they go out one after the other.
     attempted_ms: BTreeMap<PaymentId, u64>,
     /// When payments were written last.
     written_ms: BTreeMap<PaymentId, u64>,
-    /// When claims were let go of.
+    /// When claims were released.
     let_go_ms: BTreeMap<TxId, u64>,
 }
 
 impl Latency {
-    /// Records that a claim was let go of.
+    /// Records that a claim was released.
     pub fn claim_released(&mut self, tx_id: TxId, now_ms: u64) {
         self.let_go_ms.insert(tx_id, now_ms);
     }
@@ -40,7 +40,7 @@ impl Latency {
 }
 
 impl Observer {
-    /// Looks how long a transfer took from its block to its session.
+    /// Measures the latency of a transfer from its block to its session.
     pub(super) fn sighted(&mut self, after: &Payment, written: &[Credit], replaced: &[Credit]) {
         self.latency.written_ms.insert(after.id, self.now_ms);
         let Some(bound_ms) = self.prompt_ms else { return };
@@ -53,7 +53,7 @@ impl Observer {
             let made_ms = block.time.millis().saturating_sub(crate::options::EPOCH_SECONDS * 1_000).max(stored_ms);
             let took_ms = self.now_ms.saturating_sub(made_ms);
             if took_ms > bound_ms && !self.is_affected_by_damage(after) && !self.other_engine.contains(&after.id) {
-                let text = format!("{} was noted {took_ms} ms after its block", credit.tx_id);
+                let text = format!("{} was recorded {took_ms} ms after its block", credit.tx_id);
                 self.violate("transfers-are-sighted-promptly", text, Some(after.id));
             } else {
                 self.passes("transfers-are-sighted-promptly");
@@ -61,7 +61,7 @@ impl Observer {
         }
     }
 
-    /// Looks how long an event took to its endpoint.
+    /// Measures the latency of an event to its endpoint.
     pub(super) fn posted(&mut self, delivery: DeliveryId, attempt: u32) {
         let Some(delivery_state) = self.deliveries.get(&delivery).filter(|_| self.prompt_ms.is_some() && attempt == 1)
         else {
@@ -79,13 +79,13 @@ impl Observer {
         }
     }
 
-    /// Looks how long an agent that began to wait at `begun_ms` waited for what was decided about its payment: that it is
-    /// settled, or that its claim was let go of.
+    /// Measures how long an agent that began to wait at `begun_ms` waited for the outcome of its payment: that it is
+    /// settled, or that its claim was released.
     pub fn settlement_responded(&mut self, payment: PaymentId, tx_id: TxId, is_settled: bool, begun_ms: u64) {
         let decided_ms = if is_settled {
             self.latency.written_ms.get(&payment).copied()
         } else {
-            // What was refused before the agent asked was found by asking nodes anew.
+            // An earlier refusal was found by a new request to the nodes.
             self.latency.let_go_ms.get(&tx_id).copied().filter(|let_go_ms| *let_go_ms > begun_ms)
         };
         let Some(decided_ms) = decided_ms.filter(|_| self.prompt_ms.is_some()) else { return };
@@ -93,7 +93,11 @@ impl Observer {
         // The agent may wait at another engine than the one that decides.
         let bound_ms = AGENT_MS + if self.has_several_engines { CHANGES_INTERVAL_MS } else { 0 };
         if took_ms > bound_ms && !self.was_damaged {
-            self.violate("agents-hear-at-once", format!("an agent hears after {took_ms} ms"), Some(payment));
+            self.violate(
+                "agents-hear-at-once",
+                format!("an agent gets its response after {took_ms} ms"),
+                Some(payment),
+            );
         } else {
             self.passes("agents-hear-at-once");
         }

@@ -9,7 +9,7 @@ use engine::{
 
 use super::*;
 
-/// A payment as it is durable.
+/// A durable payment.
 #[derive(Clone)]
 pub struct Known {
     /// The snapshot.
@@ -24,7 +24,7 @@ pub struct Known {
     pub is_cancel_acknowledged: bool,
 }
 
-/// A delivery as it is durable.
+/// A durable delivery.
 #[derive(Debug, Clone)]
 pub struct DeliveryState {
     /// The event.
@@ -35,15 +35,15 @@ pub struct DeliveryState {
     pub attempts: u32,
     /// Attempts before its schedule began anew.
     pub schedule_from: u32,
-    /// Whether somebody asked for the event once more.
+    /// Whether a redelivery of the event was requested.
     pub is_manual: bool,
-    /// Whether it is tried once: a redelivery or a test.
+    /// Whether it has one attempt only: a redelivery or a test.
     pub is_once: bool,
     /// When the next is due; none once it has left the outbox.
     pub due_at: Option<Timestamp>,
     /// When that was decided, virtual milliseconds.
     pub scheduled_ms: u64,
-    /// Whether the receiver took it.
+    /// Whether it was delivered.
     pub is_delivered: bool,
 }
 
@@ -82,15 +82,15 @@ pub struct CursorWrite<'a> {
     pub observer: &'a Observer,
 }
 
-/// What the check of a day's books said, being written.
-pub struct BooksWrite<'a> {
+/// The reconciliation of a day, being written.
+pub struct ReconciliationWrite<'a> {
     /// The day.
     pub day: &'a Day,
-    /// Everything else; of this day perhaps what an earlier check said.
+    /// Everything else; of this day perhaps an earlier reconciliation.
     pub observer: &'a Observer,
 }
 
-/// A webhook being heard.
+/// A webhook being received.
 pub struct ReceivedWebhook<'a> {
     /// Header names and values.
     pub headers: &'a [(String, String)],
@@ -118,13 +118,13 @@ pub struct ReceivedWebhook<'a> {
 pub struct Attempted<'a> {
     /// The delivery as it was durable.
     pub before: &'a DeliveryState,
-    /// What the record says.
+    /// What is recorded.
     pub attempt: &'a Attempt,
     /// Everything else.
     pub observer: &'a Observer,
 }
 
-/// A transaction being handed to a node by the engine.
+/// A broadcast of a transaction by the engine.
 pub struct Broadcast<'a> {
     /// Which.
     pub tx_id: TxId,
@@ -132,7 +132,7 @@ pub struct Broadcast<'a> {
     pub observer: &'a Observer,
 }
 
-/// An answer that reached its caller.
+/// A response that reached its caller.
 #[derive(Debug)]
 pub enum Response<'a> {
     /// A session was created.
@@ -143,7 +143,7 @@ pub enum Response<'a> {
     Settled {
         /// The session.
         payment: PaymentId,
-        /// What the agent is told.
+        /// The response to the agent.
         settled: &'a actors::Settled,
     },
     /// A payment for another server was settled.
@@ -153,13 +153,13 @@ pub enum Response<'a> {
     },
     /// A session was read.
     Read(&'a Payment),
-    /// A merchant's decision about a session was taken.
+    /// A merchant's resolution was accepted.
     Resolved(&'a Payment),
     /// What is owed was computed.
     Owed {
         /// Of this session.
         payment: &'a Payment,
-        /// To whom, and how much.
+        /// Payees and amounts.
         owed: &'a [RefundDue],
     },
     /// A refund was planned.
@@ -171,25 +171,25 @@ pub enum Response<'a> {
     },
 }
 
-/// The end of a run, when everything has come right or should have.
+/// The end of a run, when everything should have recovered.
 pub struct End<'a> {
     /// Everything.
     pub observer: &'a Observer,
     /// The engine's time.
     pub now: Timestamp,
-    /// How far the engine says it has read.
+    /// The block up to which the engine reports to have read.
     pub scanned_num: u32,
-    /// Payments with an open claim, as the store says.
+    /// Payments with an open claim, according to the store.
     pub in_flight: Vec<PaymentId>,
-    /// Payments as the store says.
+    /// Payments according to the store.
     pub stored: BTreeMap<PaymentId, Payment>,
-    /// Transfers without a session, as the store says.
+    /// Unmatched transfers according to the store.
     pub stored_unmatched: Vec<Unmatched>,
-    /// Deliveries in the outbox, as the store says.
+    /// Deliveries in the outbox, according to the store.
     pub outbox: Vec<Delivery>,
 }
 
-/// Who puts a transfer to a session where its memo says so.
+/// What matches a transfer to the session that its memo names.
 pub(super) const BY_MEMO: &str = "memo";
 
 /// Returns whether an account is or was a merchant's, and proven.
@@ -208,16 +208,16 @@ pub struct Presentations {
     pub is_made: bool,
 }
 
-/// What the attempts say of an endpoint since it was set or enabled.
+/// The expected health of an endpoint by its attempts since it was set or enabled.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointSeen {
-    /// Whether it said that it is gone, or failed for so long that it may be disabled.
+    /// Whether it responded with 410 Gone, or failed for so long that it may be disabled.
     pub may_be_disabled: bool,
     /// The first failure since the last success.
     failing_since: Option<Timestamp>,
     /// Since when its circuit breaker must be open.
     pub breaker_open_since: Option<Timestamp>,
-    /// What must be known of it.
+    /// Its expected health.
     pub known: EndpointHealth,
 }
 
@@ -225,13 +225,13 @@ impl EndpointSeen {
     /// How long an endpoint must fail before it is disabled.
     const DISABLED_AFTER: Duration = Duration::from_secs(5 * 86_400);
 
-    /// Transport failures in a row after which an answer alone does not end the row.
+    /// Consecutive transport failures after which a single response does not reset the count.
     const BREAKER_OPENS_AFTER: u32 = 10;
-    /// How often it must fail before it is disabled, and how far apart the events are that it did not take.
+    /// How often it must fail before it is disabled, and the minimum distance of the failed events.
     const DISABLED_ATTEMPTS: u32 = 20;
     const DISABLED_SPREAD: Duration = Duration::from_secs(12 * 3_600);
 
-    /// Records what an attempt says of the endpoint.
+    /// Records what an attempt shows of the endpoint.
     fn learn(&mut self, delivery: &Delivery, attempt: &Attempt) {
         let (known, at) = (&mut self.known, attempt.ended_at);
         match attempt.outcome {
@@ -283,7 +283,7 @@ impl EndpointSeen {
     }
 }
 
-/// Who asked for a success that was given: the resource, the seller and its key.
+/// The request that got a success: the resource, the seller and its idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sold {
     pub(crate) resource: String,

@@ -1,8 +1,25 @@
-//! What is written of payments and their transfers.
+//! Writes of payments and their transfers.
 
 use super::*;
 
 impl Observer {
+    /// Returns the sum of irreversible transfers of wallets to a session that are in time.
+    pub(crate) fn paid_in_time(&self, payment: &Payment) -> u64 {
+        self.paid_until(payment, payment.expires_at + payment.grace)
+    }
+
+    /// Returns the same up to a block time.
+    pub(crate) fn paid_until(&self, payment: &Payment, last: Timestamp) -> u64 {
+        let keys = self.final_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
+        let transfers = keys.iter().filter_map(|key| self.final_transfers.get(key));
+        transfers
+            .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
+            .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
+            .filter(|transfer| self.target_of((transfer.tx_id, transfer.position.op_in_tx)) == Some(payment.id))
+            .map(|transfer| transfer.money.units)
+            .sum()
+    }
+
     pub(super) fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
         let announced = |kind| {
             batch.writes.iter().find_map(move |write| match write {
@@ -66,7 +83,7 @@ impl Observer {
                 let before = rows.get(&key).cloned();
                 let mut row = (**credit).clone();
                 if let Some(before) = &before {
-                    // A changed one may have been decided about with a memo that was cut.
+                    // A changed transfer may have been classified by a truncated memo.
                     row.memo.clone_from(&before.memo);
                 }
                 rows.insert(key, row.clone());
@@ -95,7 +112,7 @@ impl Observer {
                 self.marks.push("a cancellation is requested");
             }
             if before.active_cancellation().is_some() && after.active_cancellation().is_none() {
-                self.marks.push("a payment that came in time drops a request to cancel");
+                self.marks.push("a timely payment drops a cancellation request");
             }
         }
         if state_before == Some(after.state) {

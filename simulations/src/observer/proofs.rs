@@ -1,4 +1,4 @@
-//! What is seen of proofs of accounts: challenges, transfers that answer them, the operator's word, keys that are replaced.
+//! Observed proofs of accounts: challenges, transfers in response to them, verifications by the operator, replaced keys.
 
 use engine::ownership::{Proof, VerificationMethod};
 
@@ -15,13 +15,13 @@ type Owner = (MerchantId, AccountName);
 /// What the observer knows of proofs.
 #[derive(Clone, Default)]
 pub struct Proofs {
-    /// The challenges that were handed out, by the memo that answers them, and until when each may be answered.
+    /// The issued challenges by their memo, and until when each may be answered.
     challenges: BTreeMap<String, (Owner, Timestamp)>,
     /// Irreversible transfers of accounts to themselves with the memo of a proof, and the time of the first.
     transfers: BTreeMap<(AccountName, String), Timestamp>,
     /// Accounts whose challenges were answered with a signature by their own keys.
     signed: BTreeSet<Owner>,
-    /// Accounts for which the operator was asked to vouch.
+    /// Accounts whose verification by the operator was requested.
     vouched: BTreeSet<Owner>,
     /// How often the keys of accounts were replaced.
     replaced: BTreeMap<AccountName, u32>,
@@ -32,7 +32,7 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Returns whether a transfer is the proof of an account, and so no payment.
+    /// Returns whether a transfer is the proof of an account, and therefore no payment.
     #[must_use]
     pub fn is_proof(transfer: &Transfer) -> bool {
         transfer.from == transfer.to && transfer.memo.starts_with("Merchant ")
@@ -54,14 +54,14 @@ impl Proofs {
         self.replaced = replaced;
     }
 
-    /// Records that an account gets other keys; returns how often it did.
+    /// Records that the keys of an account are replaced; returns how often they were.
     pub fn replaces_keys(&mut self, account: AccountName) -> u32 {
         let replaced = self.replaced.entry(account).or_default();
         *replaced += 1;
         *replaced
     }
 
-    /// Records a challenge that was handed out; `before` is what [`Proofs::keys`] was when it was requested.
+    /// Records an issued challenge; `before` is what [`Proofs::keys`] was when it was requested.
     pub fn challenges(
         &mut self,
         memo: String,
@@ -78,14 +78,14 @@ impl Proofs {
         self.signed.insert(owner);
     }
 
-    /// Records that the operator is asked to vouch for an account.
+    /// Records that the verification of an account by the operator is requested.
     pub fn operator_verifies(&mut self, owner: Owner) {
         self.vouched.insert(owner);
         let now = self.keys();
         self.gives(owner, &now);
     }
 
-    /// Records that the operator has vouched.
+    /// Records that the operator has verified an account.
     pub fn operator_verified(&mut self, owner: Owner) {
         let now = self.keys();
         self.gives(owner, &now);
@@ -102,7 +102,7 @@ impl Proofs {
         count(before)..=count(&self.replaced)
     }
 
-    /// Says why a proof is none.
+    /// Returns why a proof is invalid.
     fn flaw(&self, merchant: MerchantId, account: AccountName, of: &[AccountName], proof: &Proof) -> Option<String> {
         let is_given = match proof.method {
             VerificationMethod::Operator => of.iter().any(|account| self.vouched.contains(&(merchant, *account))),
@@ -119,7 +119,7 @@ impl Proofs {
 }
 
 impl Observer {
-    /// Records what a merchant that is written says of its accounts.
+    /// Records the accounts of a merchant that is written.
     pub(super) fn ownership_written(&mut self, merchant: &Merchant) {
         let before = self.merchants.get(&merchant.id);
         if before.is_some_and(|before| {
@@ -135,7 +135,7 @@ impl Observer {
             pending.and_then(|pending| Some((pending.account, pending.new?))),
         ];
         let former = own.former.iter().map(|former| (former.account, former.proof));
-        // The operator vouches for a pending change as a whole.
+        // The operator verifies a pending change as a whole.
         let vouched_for = |account| [Some(account), pending.map(|pending| pending.account)];
         let flaw = proofs.into_iter().flatten().chain(former).find_map(|(account, proof)| {
             let of: Vec<_> = vouched_for(account).into_iter().flatten().collect();
@@ -174,7 +174,7 @@ impl Observer {
         }
     }
 
-    /// Returns what is wrong with the change of a merchant's account, or of what is known of it.
+    /// Returns what is wrong with a change of a merchant's account or its proof.
     fn account_flaw(&self, after: &Merchant) -> Option<String> {
         let before = self.merchants.get(&after.id)?;
         let (was, is) = (&before.ownership, &after.ownership);
@@ -219,24 +219,24 @@ impl Observer {
         };
         let is_same_account = before.hive_account == after.hive_account;
         if is_same_account && proves.iter().any(is_answer) && is.challenges.len() >= was.challenges.len() {
-            return Some(format!("a challenge of {} stays after its answer", after.id));
+            return Some(format!("a challenge of {} stays after its response", after.id));
         }
         None
     }
 
-    /// Records that a merchant was shown unmatched transfers.
+    /// Records that a merchant read unmatched transfers.
     pub fn reads_unmatched(&mut self, merchant: &Merchant, rows: &[Unmatched]) {
         let account = merchant.hive_account;
         let durable = self.merchants.get(&merchant.id);
         let is_owner = has_proven(merchant, &account) || durable.is_some_and(|durable| has_proven(durable, &account));
         let others = rows.iter().find(|kept| kept.transfer.to != account);
         if let Some(kept) = others {
-            let text = format!("{} is shown to a merchant of @{account}", kept.transfer.tx_id);
+            let text = format!("{} is returned to a merchant of @{account}", kept.transfer.tx_id);
             self.violate("only-owners-read", text, None);
         } else if is_owner {
             self.passes("only-owners-read");
         } else {
-            let text = format!("{} is shown the money of @{account} and has not proven it", merchant.id);
+            let text = format!("{} reads the transfers of @{account} and has not proven it", merchant.id);
             self.violate("only-owners-read", text, None);
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// How long after a price was replaced an engine that did not read it itself may still use it, milliseconds: such an engine reads
-/// the stored price every 30 seconds, and may be frozen for two minutes.
+/// the stored price every 30 seconds, and may be paused for two minutes.
 const USED_ELSEWHERE_MS: u64 = 200_000;
 
 /// The durable readings of a price, newest first, each with the time at which it became durable, milliseconds.
@@ -32,8 +32,8 @@ impl<T: Copy> Readings<T> {
         self.0.iter().map(|(price, _)| *price)
     }
 
-    /// Records a reading. The one before it stays valid, since a payment may be under way, and where several engines share a store
-    /// those that were replaced lately.
+    /// Records a reading. The one before it stays valid, since a payment may be in progress, and where several engines share a store
+    /// also those that were replaced recently.
     pub(super) fn record(&mut self, price: T, now_ms: u64, is_shared: bool) {
         self.0.push_front((price, now_ms));
         let is_used = |replaced_ms: u64| is_shared && replaced_ms + USED_ELSEWHERE_MS >= now_ms;

@@ -1,13 +1,13 @@
-//! The accounts that concern the engine: those that merchants have, and for a month those that they had.
+//! The accounts that the engine watches: those of merchants, and for a month their former ones.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use engine::{account::AccountName, ownership::FORMER_ACCOUNT_WATCH_PERIOD, time::Timestamp};
 
-/// How far the wall clock may be ahead of the time, so that a month seems over too early.
+/// How far the wall clock may be ahead of the true time, so that a month seems over too early.
 const CLOCK_AHEAD: Duration = Duration::from_secs(7 * 3_600);
 
-/// The accounts that concern the engine.
+/// The watched accounts.
 #[derive(Debug, Clone, Default)]
 pub struct Watched(BTreeMap<AccountName, Account>);
 
@@ -17,7 +17,7 @@ struct Account {
     since: Timestamp,
     /// When a merchant left it last, virtual milliseconds.
     left_ms: Option<u64>,
-    /// Blocks after the first of each pair and up to the second, in which it may be watched or not.
+    /// Ranges of blocks, after the first and up to the second of each pair, in which it may or may not be watched.
     gaps: Vec<(u32, Option<u32>)>,
 }
 
@@ -36,7 +36,7 @@ impl Watched {
         self.0.entry(account).or_default().left_ms = Some(now_ms);
     }
 
-    /// Records that nobody has had an account for long enough; says whether it was.
+    /// Records that no merchant has had an account for long enough; returns whether it was watched.
     pub fn ends(&mut self, account: AccountName, now_ms: u64, scanned: u32) -> bool {
         let Some(known) = self.0.get_mut(&account) else { return false };
         known.gaps.push((scanned, None));
@@ -44,7 +44,7 @@ impl Watched {
         known.left_ms.is_some_and(|left_ms| u128::from(now_ms - left_ms) >= month_ms)
     }
 
-    /// Returns whether a transfer to it must be kept, if it is in this block; none where both are right.
+    /// Returns whether a transfer to it in this block must be stored; none where both are right.
     #[must_use]
     pub fn is_kept(&self, account: &AccountName, block_num: u32) -> Option<bool> {
         let Some(known) = self.0.get(account) else { return Some(false) };
@@ -58,7 +58,7 @@ impl Watched {
         self.0.iter().filter(move |(_, known)| is_open(known)).map(|(account, known)| (account, known.since))
     }
 
-    /// Returns all there ever were.
+    /// Returns all accounts that have ever been watched.
     pub fn ever(&self) -> impl Iterator<Item = AccountName> {
         self.0.keys().copied()
     }

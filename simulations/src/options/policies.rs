@@ -1,4 +1,4 @@
-//! What the operator decides: for how long records are kept, the limits of merchants, and whether they are billed.
+//! The operator's policies: retention, limits of merchants, and billing.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct Policies {
     pub bills: bool,
     /// Whether merchants may roll their API keys.
     pub key_roll: bool,
-    /// How long the change of a proven account waits at least, seconds.
+    /// The minimum delay of the change of a proven account, seconds.
     pub account_change_wait_seconds: u64,
     /// From this value on an agent's payment completes only on an irreversible block, US cents.
     pub irreversible_from_cents: u64,
@@ -97,7 +97,7 @@ impl Policies {
         policies
     }
 
-    /// Returns the limits of a merchant's volume; none where there are none.
+    /// Returns the limits of a merchant's volume, if any.
     #[must_use]
     pub fn limits(&self) -> Option<Limits> {
         let hard = Thresholds {

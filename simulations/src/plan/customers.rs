@@ -42,7 +42,7 @@ customers! {
     AgentPartPaid = 2, "An agent pays a session that is partly paid.";
     AgentWrong = 3, "An agent's payment is invalid: too little, without money, or about to expire.";
     AgentNonce = 3, "An agent's memo is its nonce.";
-    AgentCancel = 4, "An agent pays while somebody cancels.";
+    AgentCancel = 4, "An agent pays while its session is cancelled.";
     AgentAtExpiry = 3, "An agent pays at the last moment.";
     Recurrent = 2, "Sets up a recurrent transfer, and pays in some cases.";
     Early = 3, "Pays a session of another engine before this engine knows it.";
@@ -116,7 +116,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Draws the steps of customers who pay with a wallet: how much, how often, when, or not at all.
+    /// Draws the steps of customers who pay with a wallet: amounts, times and number of transfers.
     fn pay_with_wallet(&mut self, kind: Customer, one: &mut CustomerSession) {
         let (soon, units) = (one.soon, one.units);
         match kind {
@@ -215,7 +215,7 @@ impl Plan<'_> {
         }
     }
 
-    /// After a transfer that paid no session, the customer pays within `within_ms`, or the merchant assigns the transfer, or
+    /// After an unmatched transfer, the customer pays within `within_ms`, or the merchant assigns the transfer, or
     /// nothing happens.
     fn pay_or_assign(&mut self, one: &CustomerSession, within_ms: u64) {
         if self.random.chance(300_000) {
@@ -252,7 +252,7 @@ impl Plan<'_> {
             let at = one.soon + self.random.below(one.lives_ms);
             self.pay(at, one, one.units - first);
         }
-        // The record is handed over within seconds, or after the session has expired.
+        // The record is copied within seconds, or after the session has expired.
         let latest = *self.random.pick(&[2_000, 30_000, one.lives_ms, 2 * one.lives_ms]);
         let at = one.soon + self.random.below(latest);
         self.push(at, Action::HandOver { session: one.session });

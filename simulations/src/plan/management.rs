@@ -29,7 +29,7 @@ const OF_MERCHANTS: [ManagementAction; 22] = [
     ManagementAction::SetFeeTiers,
 ];
 
-/// Draws what merchants and the operator do, and what is done about single sessions beside their payment.
+/// Draws what merchants and the operator do, and the management of single sessions.
 pub(super) fn draw(steps: &mut Vec<Step>, setup: &Setup, span_ms: u64, random: &mut Random) {
     sessions(steps, setup, random);
     let mut push =
@@ -42,7 +42,7 @@ pub(super) fn draw(steps: &mut Vec<Step>, setup: &Setup, span_ms: u64, random: &
             let at_ms = 45_000 + random.below(span_ms + 900_000);
             push(at_ms, merchant, *random.pick(&OF_MERCHANTS));
         }
-        // Everything is read once when most of it has happened.
+        // Everything is read once near the end.
         push(span_ms + random.below(900_000), merchant, ManagementAction::Read);
         push(span_ms + random.below(900_000), merchant, ManagementAction::UseKeys);
         if setup.policies.bills {
@@ -72,7 +72,7 @@ fn sessions(steps: &mut Vec<Step>, setup: &Setup, random: &mut Random) {
     });
     for (session, start, lives_ms) in opened.collect::<Vec<_>>() {
         if random.chance(50_000) {
-            // Just when its time is over, and no irreversible block says so yet.
+            // Just after its expiry, before an irreversible block proves it.
             let at_ms = start + lives_ms + setup.grace_seconds * 1_000 + random.below(15_000);
             let by_merchant = random.chance(500_000);
             steps.push(Step { at_ms, action: Action::Cancel { session, by_merchant }, engine: None });

@@ -1,11 +1,10 @@
-//! Webhook requests of the engine, on their way to the receivers.
+//! Webhook requests of the engine to the receivers.
 
 use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
-use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
 
-use super::{describe, merchant_of, name_of};
-use crate::{simulation::Seam, trace::Lane};
+use super::{describe, merchant_of, name_of, snippet_of};
+use crate::{simulation::Seam, trace::Source};
 
 /// The webhook transport of a simulation.
 pub(crate) struct SimWebhooks(pub(crate) Seam);
@@ -15,8 +14,8 @@ impl WebhookTransport for SimWebhooks {
         Box::pin(async move {
             let sim = &self.0.sim;
             if sim.has_shared_store() {
-                let (number, frozen) = (self.0.process.number, self.0.process.frozen());
-                sim.observe(|observer| observer.webhook_claimed(number, &request.headers, &request.body, frozen));
+                let (number, paused) = (self.0.process.number, self.0.process.paused());
+                sim.observe(|observer| observer.webhook_claimed(number, &request.headers, &request.body, paused));
             }
             self.0.alive().await;
             let now = self.0.wall();
@@ -29,14 +28,14 @@ impl WebhookTransport for SimWebhooks {
             };
             if let Some((_, attempt, payment, status)) = &received {
                 let session = payment.and_then(|payment| sim.session(payment));
-                sim.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
-                    format!("attempt {attempt} tells shop {merchant} that {} is {status}", name_of(session))
+                sim.event(Source::Webhook, "webhook.sent", session, u64::from(*attempt), || {
+                    format!("attempt {attempt} reports to shop {merchant} that {} is {status}", name_of(session))
                 });
             }
             sim.sleep(post_outcome.wait_ms).await;
             if let Some(fault) = post_outcome.fault {
-                sim.fault(Lane::Webhook, fault, merchant as u64, || {
-                    format!("shop {merchant} answers {}", describe(post_outcome.outcome))
+                sim.fault(Source::Webhook, fault, merchant as u64, || {
+                    format!("shop {merchant} responds: {}", describe(post_outcome.outcome))
                 });
             }
             if let Some((delivery, attempt, payment, status)) = received {
@@ -45,11 +44,11 @@ impl WebhookTransport for SimWebhooks {
                 });
                 let session = payment.and_then(|payment| sim.session(payment));
                 if post_outcome.is_accepted {
-                    sim.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
-                        format!("shop {merchant} hears that {} is {status}", name_of(session))
+                    sim.event(Source::Merchant, "webhook.received", session, u64::from(attempt), || {
+                        format!("shop {merchant} gets the webhook that {} is {status}", name_of(session))
                     });
                     if !post_outcome.outcome.is_success() {
-                        sim.mark("a webhook is processed and its answer lost");
+                        sim.mark("a webhook is processed and its response lost");
                     }
                 }
             }
@@ -57,9 +56,4 @@ impl WebhookTransport for SimWebhooks {
             WebhookResponse { outcome: post_outcome.outcome, snippet }
         })
     }
-}
-
-/// Returns the beginning of the body that a receiver responds with.
-pub(crate) fn snippet_of(outcome: Outcome) -> String {
-    outcome.status().map_or_else(String::new, |status| format!("status {status} of the shop"))
 }

@@ -1,7 +1,7 @@
-//! The page of a run: what broke in words, swim lanes on virtual time, the trace, and the tables. The page of a campaign.
+//! HTML pages of a run (the broken invariant, swimlanes over virtual time, the trace, tables) and of a campaign.
 
 use super::*;
-use crate::trace::Lane;
+use crate::trace::Source;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1240px;padding:0 1rem;color:#1b1b1b;background:#fff}\
     h1{font-size:1.4rem;margin-bottom:.2rem}h2{font-size:1.1rem;margin-top:2rem}.bad,.good{padding:.8rem 1.1rem;border-radius:4px}\
@@ -17,12 +17,12 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
     .pending{fill:#f2c94c}.processing{fill:#c58af9}.completed{fill:#57ab5a}.failed{fill:#d9534f}.user_cancelled,.system_cancelled{fill:#9aa4ae}\
     code{background:#f3f3f3;padding:.1rem .3rem;overflow-wrap:anywhere}details{margin-top:1rem}summary{cursor:pointer;font-weight:600}";
 
-/// What the lanes stand for.
-const LANES: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> how far the chain is read; \
-    <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
-    <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started; <b>engine</b> each of several engines over one store.";
+/// The legend of the swimlanes.
+const LEGEND: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> the scanner's cursor; \
+    <b>session</b> the stored payment session; <b>disk</b> the storage below the database; <b>webhook</b> webhooks to the shop; \
+    <b>merchant</b> the shop; <b>process</b> the engine's process and its restarts; <b>engine</b> each of several engines over one store.";
 
-/// Writes a self-contained page: what broke, swim lanes on virtual time, the trace in words, and the tables.
+/// Writes a self-contained page: the broken invariant, swimlanes over virtual time, the trace, and tables.
 #[must_use]
 pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> String {
     let mut out = String::new();
@@ -35,14 +35,14 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     match &outcome.violation {
         None => out.push_str("<p class=good>Every invariant held.</p>"),
         Some(violation) => {
-            let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant).map_or("", |one| one.says);
+            let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant).map_or("", |one| one.description);
             let whose =
                 violation.session.map_or("no single session".to_owned(), |session| format!("session {session}"));
             let whose = escape(&named(script, &whose));
             let _ = write!(
                 out,
-                "<dl class=bad><dt>The rule<dd>{}<dt>What was seen instead<dd>{}<dt>About<dd>{whose}, {} after the start \
-                 (virtual time)<dt>The rule's name<dd>{}</dl>",
+                "<dl class=bad><dt>Invariant<dd>{}<dt>Observed<dd>{}<dt>About<dd>{whose}, {} after the start \
+                 (virtual time)<dt>Name of the invariant<dd>{}</dl>",
                 escape(rule),
                 escape(&violation.text),
                 show_ms(violation.at_ms),
@@ -52,14 +52,14 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     }
     let _ = write!(
         out,
-        "<p class=small>Seed {} of {}, scenario {:016x}. The same again: <code>{}</code></p>",
+        "<p class=small>Seed {} of {}, scenario {:016x}. Repeat with <code>{}</code></p>",
         script.seed,
         escape(build),
         script.fingerprint(),
         escape(replay)
     );
     let shown = shown(script, outcome);
-    lanes(&mut out, script, &shown, outcome);
+    swimlanes(&mut out, script, &shown, outcome);
     trace_table(&mut out, script, &shown, outcome);
     faults_and_marks(&mut out, &outcome.faults, &outcome.marks);
     invariants(&mut out, &outcome.passes, outcome.violation.as_ref().map(|violation| violation.invariant));
@@ -67,19 +67,17 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     out
 }
 
-/// Writes a self-contained page of what came of a campaign.
+/// Writes a self-contained page of the result of a campaign.
 #[must_use]
 pub fn campaign_html(summary: &Summary, mix: Mix, payments: u32, build: &str) -> String {
     let mut out = String::new();
-    begin(
-        &mut out,
-        "A campaign of simulated payments",
-        "Payment lifecycles from seeds, with everything going wrong that can.",
-    );
+    begin(&mut out, "A campaign of simulated payments", "Payment lifecycles from seeds, with injected faults.");
     let missed = summary.missed().len();
     let _ = match (summary.failures.len(), missed) {
         (0, 0) => write!(out, "<p class=good>Every invariant held in every run.</p>"),
-        (failed, missed) => write!(out, "<p class=bad>{failed} runs failed, {missed} places were never reached.</p>"),
+        (failed, missed) => {
+            write!(out, "<p class=bad>{failed} runs failed, {missed} required states were never reached.</p>")
+        }
     };
     let _ = write!(
         out,
@@ -103,11 +101,11 @@ fn begin(out: &mut String, title: &str, why: &str) {
     );
 }
 
-/// Moments on the picture and lines in the table at most.
+/// Maximum moments in the picture and lines in the table.
 const MOST: usize = 160;
 
-/// Returns the lines worth a place, those that say the same one after the other as one: of the broken session, of what may
-/// be why, and the faults around it; without a broken session, of every session and of the process.
+/// Returns the relevant lines, consecutive equal lines merged: of the broken session, of what may
+/// explain it, and the faults around it; without a broken session, of every session and of the process.
 fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<RepeatedLine<'a>> {
     // A call of a node fails every few seconds: it matters when something happened to the session. Blocks fill a long trace.
     let hides_blocks = outcome.lines.iter().filter(|line| line.kind == "block").count() > MOST / 8;
@@ -131,19 +129,19 @@ fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<RepeatedLine<'a>> {
     shown.split_off(shown.len().saturating_sub(MOST))
 }
 
-/// Says what a line says, with how often it did.
-fn said(script: &Script, repeated: &RepeatedLine<'_>) -> String {
+/// Returns the text of a line, with its number of repetitions.
+fn describe_line(script: &Script, repeated: &RepeatedLine<'_>) -> String {
     let again = if repeated.times > 1 { format!(" ({} times)", repeated.times) } else { String::new() };
     format!("{}{again}", named(script, &repeated.line.text))
 }
 
-/// How wide the names of the lanes are; they stay while the picture is scrolled.
+/// Width of the names of the swimlanes; they stay in place while the picture is scrolled.
 const NAMES: u64 = 80;
 const WIDTH: u64 = 1_200;
-const LANE_HEIGHT: u64 = 48;
+const SWIMLANE_HEIGHT: u64 = 48;
 const TOP: u64 = 24;
 
-/// Where a moment stands: what follows at once stands close by, and an hour in which nothing happens is no hour wide.
+/// The position of each moment on the time axis, which compresses long gaps.
 struct Axis(Vec<(u64, u64)>);
 
 impl Axis {
@@ -173,39 +171,39 @@ impl Axis {
     }
 }
 
-fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
+fn swimlanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
     let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
     let axis = Axis::of(shown.iter().map(|repeated| repeated.line.at_ms).chain(last_ms));
-    let all = Lane::of_run(script.setup.engines);
-    let lanes = all.len() as u64;
-    let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + lanes * LANE_HEIGHT);
+    let all = Source::of_run(script.setup.engines);
+    let swimlanes = all.len() as u64;
+    let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + swimlanes * SWIMLANE_HEIGHT);
     let _ = write!(
         out,
-        "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the trace below (click). Blue is an \
-         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again; solid green: faults end. The coloured band is the \
-         session's state. {LANES}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
+        "<h2>What happened</h2><p class=small>Time runs from left to right; the numbers are the lines of the trace below (click). Blue is an \
+         event, red an injected fault. Dashed red: the process exits; dotted green: it starts; solid green: faults end. The coloured band is the \
+         session's state. {LEGEND}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
     );
-    for (number, lane) in (0u64..).zip(&all) {
-        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * LANE_HEIGHT + 28, lane.word());
+    for (number, source) in (0u64..).zip(&all) {
+        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * SWIMLANE_HEIGHT + 28, source.as_str());
     }
     let _ = write!(
         out,
-        "</svg><svg width={width} height={} role=img aria-label=\"Swim lanes on virtual time\">",
+        "</svg><svg width={width} height={} role=img aria-label=\"Swimlanes on virtual time\">",
         bottom + 46
     );
-    for number in 0..lanes {
-        let y = TOP + number * LANE_HEIGHT;
+    for number in 0..swimlanes {
+        let y = TOP + number * SWIMLANE_HEIGHT;
         let fill = if number % 2 == 0 { "#fafafa" } else { "#eef2f6" };
-        let _ = write!(out, "<rect x=0 y={y} width={width} height={LANE_HEIGHT} fill=\"{fill}\"/>");
+        let _ = write!(out, "<rect x=0 y={y} width={width} height={SWIMLANE_HEIGHT} fill=\"{fill}\"/>");
     }
     bands(out, script, shown, &axis, outcome);
     let mut labelled = 0;
     for (number, (repeated, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
         let line = repeated.line;
-        let hover = escape(&format!("{} {}", show_ms(*at_ms), said(script, repeated)));
-        let lane = all.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
-        let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
+        let hover = escape(&format!("{} {}", show_ms(*at_ms), describe_line(script, repeated)));
+        let source = all.iter().position(|source| *source == line.source).unwrap_or(0) as u64;
+        let y = TOP + source * SWIMLANE_HEIGHT + SWIMLANE_HEIGHT / 2;
         if matches!(line.kind, "dead" | "boot" | "heal") {
             let _ = write!(
                 out,
@@ -228,7 +226,7 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
     if let (Some(violation), Some((_, x))) = (&outcome.violation, axis.0.last()) {
         let _ = write!(
             out,
-            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 class=b text-anchor=end>the rule \
+            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 class=b text-anchor=end>the invariant \
              breaks here</text>",
             escape(&violation.text),
             x + 4
@@ -236,14 +234,14 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
     }
     out.push_str("</svg></div>");
     if outcome.violation.is_some() {
-        // What broke is at the end: begin there.
+        // The violation is at the end: scroll there.
         out.push_str("<script>document.querySelector('.scroll').scrollLeft=1e6</script>");
     }
 }
 
-/// Draws the state of the broken session, or of the first one, as a band.
+/// Draws the states of the broken session, or of the first one, as a band.
 fn bands(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], axis: &Axis, outcome: &Outcome) {
-    let lane = Lane::ALL.iter().position(|lane| *lane == Lane::Session).unwrap_or(0) as u64;
+    let source = Source::ALL.iter().position(|source| *source == Source::Session).unwrap_or(0) as u64;
     let broken = outcome.violation.as_ref().and_then(|violation| violation.session);
     let Some(session) = broken.or_else(|| shown.iter().find_map(|repeated| repeated.line.session)) else { return };
     let states = shown.iter().zip(&axis.0).filter(|(repeated, _)| repeated.line.session == Some(session)).filter_map(
@@ -259,7 +257,7 @@ fn bands(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], axis: &A
     let states: Vec<_> = states.collect();
     for (at, (x, state)) in states.iter().enumerate() {
         let to = states.get(at + 1).map_or(axis.end() - 40, |(to, _)| *to);
-        let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT - 13;
+        let y = TOP + source * SWIMLANE_HEIGHT + SWIMLANE_HEIGHT - 13;
         let _ = write!(
             out,
             "<rect class={state} x={x} y={y} width={} height=12><title>{} is {state}</title></rect>",
@@ -292,15 +290,15 @@ fn trace_table(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], ou
             out,
             "<tr{class} id=s{number}><td class=n>{number}<td class=n>{}<td>{}<td>{session}<td>{}</tr>",
             show_ms(line.at_ms),
-            line.lane.word(),
-            escape(&said(script, repeated))
+            line.source.as_str(),
+            escape(&describe_line(script, repeated))
         );
     }
     if let Some(violation) = &outcome.violation {
         let text = escape(&violation.text);
         let _ = write!(
             out,
-            "<tr class=broken><td><td class=n>{}<td>rule broken<td><td>{text}</tr>",
+            "<tr class=broken><td><td class=n>{}<td>invariant broken<td><td>{text}</tr>",
             show_ms(violation.at_ms)
         );
     }
@@ -318,23 +316,28 @@ fn counts(out: &mut String, what: &str, counted: &Counts) {
 }
 
 fn faults_and_marks(out: &mut String, faults: &Counts, marks: &Counts) {
-    out.push_str("<details><summary>Faults that were injected</summary>");
+    out.push_str("<details><summary>Injected faults</summary>");
     counts(out, "fault", faults);
-    out.push_str("</details><details><summary>Rare places that were reached</summary>");
-    counts(out, "place", marks);
+    out.push_str("</details><details><summary>Rare states that were reached</summary>");
+    counts(out, "state", marks);
     out.push_str("<table>");
     for mark in REQUIRED_MARKS.iter().filter(|mark| !marks.contains_key(*mark)) {
-        let _ = write!(out, "<tr class=never><td>{}<td class=n>never, here</tr>", escape(mark));
+        let _ = write!(out, "<tr class=never><td>{}<td class=n>not in this run</tr>", escape(mark));
     }
     out.push_str("</table></details>");
 }
 
 fn invariants(out: &mut String, passes: &[u64], broken: Option<&str>) {
-    out.push_str("<details><summary>Invariants, and how often each was asked and held</summary><table><tr><th>name<th>from<th>rule<th>held</tr>");
+    out.push_str("<details><summary>Invariants, and how often each was checked</summary><table><tr><th>name<th>from<th>rule<th>held</tr>");
     for (one, passes) in INVARIANTS.iter().zip(passes) {
         let class = if Some(one.name) == broken { " class=broken" } else { "" };
-        let _ =
-            write!(out, "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>", one.name, one.code, escape(one.says));
+        let _ = write!(
+            out,
+            "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>",
+            one.name,
+            one.code,
+            escape(one.description)
+        );
     }
     out.push_str("</table></details>");
 }

@@ -19,7 +19,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) heal_at: Option<Spanned<String>>,
     #[serde(default)]
-    pub(super) world: Option<Spanned<RawSetup>>,
+    pub(super) environment: Option<Spanned<RawSetup>>,
     #[serde(default)]
     pub(super) faults: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(super) struct File {
     pub(super) expect: BTreeMap<Spanned<String>, RawExpect>,
 }
 
-/// The table `[world]`.
+/// The table `[environment]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSetup {
@@ -46,7 +46,7 @@ pub(super) struct RawSetup {
     pub(super) ttl: Option<String>,
     pub(super) grace: Option<String>,
     pub(super) poll: Option<String>,
-    pub(super) max_awake: Option<usize>,
+    pub(super) max_active: Option<usize>,
     pub(super) split_fee: Option<bool>,
     pub(super) x402_finality: Option<String>,
     pub(super) cache_bytes: Option<usize>,
@@ -151,7 +151,7 @@ step! {
     percent: u64,
     ttl: String,
     x402_finality: String,
-    max_awake: usize,
+    max_active: usize,
     table: String,
     shown: u32,
     seller: usize,

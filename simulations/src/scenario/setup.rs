@@ -1,4 +1,4 @@
-//! The table `[world]` of a scenario file: the simulated environment and the engine's settings.
+//! The table `[environment]` of a scenario file: the simulated environment and the engine's settings.
 
 mod policies;
 
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::{
     Problem,
     file::RawSetup,
-    values::{FINALITIES, duration, find_word, read_percent, show, word_of},
+    values::{FINALITIES, duration, find_keyword, keyword_of, read_percent, show},
 };
 use crate::options::Setup;
 
@@ -20,7 +20,7 @@ pub(super) fn read(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
     read_times(raw, setup)?;
     policies::read(raw, &mut setup.policies)?;
     setup.finality_lag = raw.finality_lag.unwrap_or(setup.finality_lag).min(1_000);
-    setup.max_awake = raw.max_awake.unwrap_or(setup.max_awake);
+    setup.max_active = raw.max_active.unwrap_or(setup.max_active);
     setup.split_fee = raw.split_fee.unwrap_or(setup.split_fee);
     setup.cache_bytes = raw.cache_bytes.unwrap_or(setup.cache_bytes);
     setup.log_bytes = raw.log_bytes.unwrap_or(setup.log_bytes);
@@ -43,7 +43,7 @@ pub(super) fn read(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
         setup.drift_ppm = drift_ppm.ok_or_else(|| "`clock_drift` must be from \"0%\" to \"5%\"".to_owned())?;
     }
     if let Some(word) = &raw.x402_finality {
-        setup.x402_finality = find_word("x402_finality", word, &FINALITIES)?;
+        setup.x402_finality = find_keyword("x402_finality", word, &FINALITIES)?;
     }
     Ok(())
 }
@@ -103,8 +103,8 @@ fn read_times(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
 
 /// Writes the table.
 pub(super) fn write(out: &mut String, setup: &Setup) {
-    let finality = word_of(&setup.x402_finality, &FINALITIES);
-    let _ = writeln!(out, "[world]");
+    let finality = keyword_of(&setup.x402_finality, &FINALITIES);
+    let _ = writeln!(out, "[environment]");
     if setup.engines > 1 {
         let _ = writeln!(out, "engines = {}\nstore_delay = {:?}", setup.engines, show(setup.store_ms));
         let _ = writeln!(out, "lease = {:?}", show(setup.lease_seconds * 1_000));
@@ -122,7 +122,7 @@ pub(super) fn write(out: &mut String, setup: &Setup) {
     );
     let _ = writeln!(out, "node_delay = {:?}\ncommit_delay = {:?}", show(setup.rpc_ms), show(setup.commit_ms));
     let _ = writeln!(out, "webhook_delay = {:?}\npoll = {:?}", show(setup.webhook_ms), show(setup.poll_ms));
-    let _ = writeln!(out, "max_awake = {}\nsplit_fee = {}", setup.max_awake, setup.split_fee);
+    let _ = writeln!(out, "max_active = {}\nsplit_fee = {}", setup.max_active, setup.split_fee);
     let _ = writeln!(out, "x402_finality = {finality:?}");
     let _ = writeln!(out, "cache_bytes = {}\nlog_bytes = {}", setup.cache_bytes, setup.log_bytes);
     if setup.seal_secrets {

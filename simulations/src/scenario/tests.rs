@@ -11,20 +11,21 @@ fn section(heading: &str) -> String {
 }
 
 #[test]
-fn the_page_has_the_default_of_every_key_of_a_world() {
-    let section = section("World");
+fn the_page_has_the_default_of_every_key_of_the_environment() {
+    let section = section("Environment");
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     let rows: Vec<(&str, &str)> = rows
         .filter_map(|row| row.split_once("` | `"))
         .map(|(key, rest)| (key, rest.split('`').next().unwrap_or("")))
         .collect();
     let lines: String = rows.iter().map(|(key, default)| format!("{key} = {default}\n")).collect();
-    let script = read(&format!("name = \"a world as it is\"\n[world]\n{lines}")).expect("a scenario");
+    let script =
+        read(&format!("name = \"a simulation with the defaults\"\n[environment]\n{lines}")).expect("a scenario");
     assert_eq!(script.setup, Setup::default());
     // What is written is every key.
     let written = write(&script);
-    let (_, world) = written.split_once("[world]\n").expect("the keys");
-    let keys = world.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(" = "));
+    let (_, environment) = written.split_once("[environment]\n").expect("the keys");
+    let keys = environment.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(" = "));
     for (key, _) in keys {
         assert!(rows.iter().any(|(known, _)| *known == key), "{key} is not in the page");
     }
@@ -40,7 +41,7 @@ fn share(ppm: u32) -> String {
 fn the_page_has_every_fault() {
     let rows = Fault::ALL
         .iter()
-        .map(|fault| format!("| `{}` | {} | {} |\n", fault.word(), share(fault.default_ppm()), fault.says()));
+        .map(|fault| format!("| `{}` | {} | {} |\n", fault.as_str(), share(fault.default_ppm()), fault.description()));
     let table = format!("| fault | default | meaning |\n|---|---|---|\n{}", rows.collect::<String>());
     assert!(section("Faults").ends_with(&table), "the table must be\n{table}");
 }

@@ -16,7 +16,7 @@ pub const POINTS: [&str; 13] = [
     "settlement: broadcast, not recorded",
     "webhook: signed, not sent",
     "webhook: sent, not recorded",
-    "books: checked, not stored",
+    "reconciliation: checked, not stored",
     "settlement: claim shared, not broadcast",
     "webhook: claimed, not sent",
     "duty: taken, not begun",
@@ -31,13 +31,13 @@ pub(super) const FINALITIES: [(ClaimFinality, &str); 3] = [
 ];
 
 /// Returns the value of a keyword.
-pub(super) fn find_word<T: Copy>(name: &str, word: &str, table: &[(T, &str)]) -> Result<T, Problem> {
+pub(super) fn find_keyword<T: Copy>(name: &str, word: &str, table: &[(T, &str)]) -> Result<T, Problem> {
     let found = table.iter().find(|(_, known)| *known == word);
     found.map(|(value, _)| *value).ok_or_else(|| one_of(name, word, table.iter().map(|(_, word)| *word)))
 }
 
 /// Returns the keyword of a value; empty for one without a keyword.
-pub(super) fn word_of<T: PartialEq>(value: &T, table: &[(T, &'static str)]) -> &'static str {
+pub(super) fn keyword_of<T: PartialEq>(value: &T, table: &[(T, &'static str)]) -> &'static str {
     table.iter().find(|(known, _)| known == value).map_or("", |(_, word)| word)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn point(word: &str) -> Result<String, Problem> {
 /// Reads an amount that is not zero.
 pub(super) fn amount(name: &str, text: &str) -> Result<Money, Problem> {
     let money = Money::parse_ledger(text).map_err(|error| format!("`{name}` {text:?}: {error}"))?;
-    if money.units == 0 { Err(format!("`{name}` must be more than nothing")) } else { Ok(money) }
+    if money.units == 0 { Err(format!("`{name}` must be greater than 0")) } else { Ok(money) }
 }
 
 /// Reads a credited amount.
@@ -70,8 +70,7 @@ pub(super) fn credited(name: &str, text: &str) -> Result<Money, Problem> {
 
 /// Reads a duration, milliseconds: `1h2m3s4ms`, units in descending order, each at most once; at most 70 days.
 pub(super) fn duration(name: &str, text: &str) -> Result<u64, Problem> {
-    let wrong =
-        || format!("`{name}` {text:?} is no time; write it like \"5m\", \"1h30m\" or \"250ms\", never negative");
+    let wrong = || format!("`{name}` {text:?} is no duration; use the form \"5m\", \"1h30m\" or \"250ms\"");
     let mut rest = text;
     let mut total = 0u64;
     let mut smallest = u64::MAX;

@@ -27,7 +27,7 @@ pub fn write(script: &Script) -> String {
     setup::write(&mut out, &script.setup);
     let _ = writeln!(out, "\n[faults]");
     for (fault, ppm) in script.faults.on() {
-        let _ = writeln!(out, "{:?} = \"{}.{:04}%\"", fault.word(), ppm / 10_000, ppm % 10_000);
+        let _ = writeln!(out, "{:?} = \"{}.{:04}%\"", fault.as_str(), ppm / 10_000, ppm % 10_000);
     }
     if !script.expect.is_empty() || !script.expect_nodes.is_empty() {
         let _ = writeln!(out, "\n[expect]");

@@ -68,7 +68,7 @@ pub enum StoreFault {
     BreakCommit(CommitOutcome),
 }
 
-/// What becomes of a commit whose connection breaks.
+/// The outcome of a commit whose connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitOutcome {
     /// It is applied.
@@ -93,7 +93,7 @@ impl CommitOutcome {
 
     /// Returns its keyword in scenario files.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => Self::KINDS[0],
             Self::Dropped => Self::KINDS[1],
@@ -124,7 +124,7 @@ pub enum ProcessFault {
     /// The actor that next reaches a named point of the code panics.
     PanicAt(String),
     /// The process is paused, as by `SIGSTOP`.
-    Freeze {
+    Pause {
         /// Duration.
         for_ms: u64,
     },
@@ -193,7 +193,7 @@ pub enum NodeFault {
         delay_ms: u64,
     },
     /// Its head does not advance.
-    Frozen,
+    Stalled,
     /// It has its own fork of the reversible blocks.
     OwnFork {
         /// How many of the newest blocks differ at once.
@@ -259,7 +259,7 @@ pub struct ChangeableSettings {
     /// When an agent's payment completes.
     pub x402_finality: ClaimFinality,
     /// Maximum active sessions.
-    pub max_awake: usize,
+    pub max_active: usize,
 }
 
 /// What a node that lies returns.
@@ -333,7 +333,7 @@ impl FaultInjection {
     #[must_use]
     pub const fn lasts_ms(&self) -> u64 {
         match self {
-            Self::Process(ProcessFault::Freeze { for_ms })
+            Self::Process(ProcessFault::Pause { for_ms })
             | Self::Disk(DiskFault::Full { for_ms } | DiskFault::Slow { for_ms, .. })
             | Self::Ledger(
                 LedgerFault::HoldFinality { for_ms }

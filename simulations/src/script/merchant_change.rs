@@ -27,8 +27,8 @@ pub enum MerchantChange {
 impl MerchantChange {
     /// Every kind without fields, with its keyword in scenario files.
     pub const ALL: [(Self, &'static str); 7] = [
-        (Self::SwitchOff, "be switched off"),
-        (Self::SwitchOn, "be switched on"),
+        (Self::SwitchOff, "be deactivated"),
+        (Self::SwitchOn, "be activated"),
         (Self::OtherAccount, "use its other account"),
         (Self::NoEndpoint, "remove its endpoint"),
         (Self::Endpoint, "set its endpoint"),

@@ -10,7 +10,7 @@ pub enum OwnershipAction {
     /// As [`OwnershipAction::Prove`], and the account's keys are replaced right after the transfer.
     ProveAndReplaceKeys,
     /// It requests a challenge, and another account sends the proof.
-    ProveByStranger,
+    ProveByThirdParty,
     /// It changes its account to another merchant's, and tries to read and resolve that account's unmatched transfers.
     UseOthersAccount,
     /// Another merchant registers with its account, and tries the same.
@@ -27,9 +27,9 @@ impl OwnershipAction {
         (Self::Prove, "prove its account"),
         (Self::ProveTooLate, "prove its account too late"),
         (Self::ProveAndReplaceKeys, "prove its account and replace its keys"),
-        (Self::ProveByStranger, "have a stranger prove its account"),
+        (Self::ProveByThirdParty, "have a third party prove its account"),
         (Self::UseOthersAccount, "use another's account"),
-        (Self::RegisterByOther, "be registered by somebody else"),
+        (Self::RegisterByOther, "be registered by a third party"),
         (Self::ChangeOften, "change its account often"),
         (Self::Ignore, "ignore unmatched money"),
     ];

@@ -30,7 +30,7 @@ impl SessionAction {
         (Self::Refund, "refund"),
         (Self::Redeliver, "redeliver"),
         (Self::ReplayWebhooks, "replay"),
-        (Self::AccessByOther, "meddle"),
+        (Self::AccessByOther, "call with another's ids"),
         (Self::ReportWallet, "report a wallet"),
         (Self::DeleteMetadata, "delete its metadata"),
         (Self::DeleteNote, "delete its note"),

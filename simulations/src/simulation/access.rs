@@ -14,7 +14,7 @@ impl Simulation {
         self.time.now_ms()
     }
 
-    /// Returns the wall clock of a process, right or wrong.
+    /// Returns the wall clock of a process, which may be wrong.
     pub(crate) fn wall_of(&self, process: &Process) -> Timestamp {
         self.wall_at(process, self.now_ms())
     }
@@ -64,7 +64,7 @@ impl Simulation {
         if self.are_faults_on() { self.script.faults.ppm(fault) } else { 0 }
     }
 
-    /// Returns the longest of a kind of wait: slowness, too, ends with the faults.
+    /// Returns the maximum of a latency: latencies end with the faults, too.
     pub(crate) fn calmed(&self, most_ms: u64) -> u64 {
         if self.are_faults_on() { most_ms } else { most_ms.min(50) }
     }
@@ -94,7 +94,7 @@ impl Simulation {
         lock(&self.trace)
     }
 
-    /// Shows the observer something; ends the run if an invariant does not hold.
+    /// Calls the observer; ends the run if an invariant is broken.
     pub(crate) fn observe<T>(&self, look: impl FnOnce(&mut Observer) -> T) -> T {
         let (seen, is_violated, marks) = {
             let mut observer = lock(&self.observer);
@@ -120,23 +120,23 @@ impl Simulation {
 
     pub(crate) fn event(
         &self,
-        lane: Lane,
+        source: Source,
         kind: &'static str,
         session: Option<u32>,
         detail: u64,
         text: impl FnOnce() -> String,
     ) {
-        self.trace().event(self.now_ms(), lane, kind, session, detail, text);
+        self.trace().event(self.now_ms(), source, kind, session, detail, text);
     }
 
-    pub(crate) fn fault(&self, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
-        self.trace().fault(self.now_ms(), lane, kind, detail, text);
+    pub(crate) fn fault(&self, source: Source, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+        self.trace().fault(self.now_ms(), source, kind, detail, text);
     }
 
-    /// Records that a fault strikes a node, and is to be told.
+    /// Records that a fault affects a node, with a line in the trace.
     pub(crate) fn count_node_fault(&self, fault: &'static str, node: usize, text: impl FnOnce() -> String) {
         self.trace().count_node_fault(fault, node);
-        self.fault(Lane::Ledger, fault, node as u64, text);
+        self.fault(Source::Ledger, fault, node as u64, text);
     }
 
     pub(crate) fn mark(&self, name: &'static str) {
@@ -152,7 +152,7 @@ impl Simulation {
 
     pub(super) fn schedule_in(&self, ms: u64, event: Event) {
         self.schedule(self.now_ms() + ms, event);
-        // Whoever waits for the next event may wait too long for this one.
+        // A wait for the next event may be too long for this one.
         self.event_added.notify_one();
     }
 
@@ -178,7 +178,7 @@ impl Simulation {
         };
         let lost = is_drawn || is_chosen;
         if lost {
-            self.fault(Lane::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
+            self.fault(Source::Process, Fault::ReplyLost.as_str(), 0, || "a response to a caller is lost".to_owned());
         }
         lost
     }
@@ -206,12 +206,12 @@ impl Simulation {
             .any(|delivery_state| delivery_state.due_at.is_some() && delivery_state.attempts > 0)
     }
 
-    /// Draws how long a group of commits gathers, and how long its sync takes.
+    /// Draws how long a group of commits is collected, and how long its sync takes.
     pub(crate) fn commit_times(&self) -> (u64, u64) {
         let slow = lock(&self.armed_faults).disk_slow.filter(|(_, until)| self.now_ms() < *until);
         let most = self.calmed(slow.map_or(self.script.setup.commit_ms, |(commit_ms, _)| commit_ms));
         let random = &mut lock(&self.streams).store;
-        // Whoever comes in the same moment is of the group.
+        // Commits of the same moment belong to the group.
         (random.wait_ms(most).max(1), random.wait_ms(most))
     }
 
@@ -230,12 +230,12 @@ impl Simulation {
         (random.wait_ms(most), random.wait_ms(most))
     }
 
-    /// Draws how long a connection is tried that is not made, milliseconds.
+    /// Draws the timeout of a failed connection attempt, milliseconds.
     pub(crate) fn connect_ms(&self) -> u64 {
         lock(&self.streams).network.between(1, 1_000)
     }
 
-    /// Draws what becomes of a commit whose connection breaks; none where it does not.
+    /// Draws the outcome of a commit whose connection breaks; none where it does not break.
     pub(crate) fn draw_broken_commit(&self) -> Option<CommitOutcome> {
         let rate = self.rate(Fault::CommitBroken);
         let random = &mut lock(&self.streams).network;
@@ -251,7 +251,7 @@ impl Simulation {
         })
     }
 
-    /// Draws whether the store has no room for one more batch.
+    /// Draws whether the commit queue is full.
     pub(crate) fn is_store_busy(&self) -> bool {
         let busy = self.rate(Fault::StoreBusy);
         lock(&self.streams).store.chance(busy)

@@ -1,4 +1,4 @@
-//! Backups: a copy of the store at one moment, and the store replaced by it later. What was durable since is gone, and read
+//! Backups: a snapshot of the store, and the store replaced by it later. What was durable since is lost, and read
 //! from the chain again.
 
 use engine::event_list::Epoch;
@@ -7,7 +7,7 @@ use storage::{Row, prelude::*};
 use super::*;
 use crate::observer::Durable;
 
-/// What there is of backups.
+/// The state of backups.
 #[derive(Default)]
 pub(super) struct Backups {
     newest: Option<Backup>,
@@ -28,7 +28,7 @@ struct Backup {
 }
 
 impl Simulation {
-    /// Returns whether the store and what is known of it are in step.
+    /// Returns whether the store matches what the observer knows.
     fn is_sound_store(&self) -> bool {
         let is_sealed = lock(&self.sealing).previous.is_none();
         is_sealed
@@ -37,7 +37,7 @@ impl Simulation {
             && self.observe(|observer| observer.unknown_commits.is_empty())
     }
 
-    /// Copies the store as it is now, as `backup` does; says whether it could.
+    /// Copies the store, as `backup` does; returns whether it succeeded.
     pub(super) fn back_up(&self) -> bool {
         let Some(store) = self.running_store() else { return false };
         let has_all = self.clients().merchants.len() == self.script.setup.merchants;
@@ -61,7 +61,7 @@ impl Simulation {
         lock(&self.backups).newest.is_some() && !lock(&self.backups).is_due && self.is_sound_store()
     }
 
-    /// Has the store replaced by the newest backup before the next start.
+    /// Schedules the restore of the newest backup before the next start.
     pub(super) fn restore_later(&self) {
         lock(&self.backups).is_due = true;
     }
@@ -71,7 +71,7 @@ impl Simulation {
         if !std::mem::take(&mut lock(&self.backups).is_due) {
             return;
         }
-        // The disk is whole again, and what damaged the old store is gone with it.
+        // The restored store has no damage.
         self.disk.set_spare(None);
         lock(&self.armed_faults).disk_full_until = None;
         lock(&self.damaged).clear();
@@ -98,7 +98,7 @@ impl Simulation {
         let known: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
         self.clients().forget_all_but(&known);
         self.mark("a backup is restored");
-        self.event(Lane::Disk, "restored", None, 0, || "the store is replaced by a backup of it".to_owned());
+        self.event(Source::Disk, "restored", None, 0, || "the store is replaced by a backup of it".to_owned());
     }
 
     /// Checks that a store begins a new epoch when it was restored, and at no other time.
@@ -106,7 +106,7 @@ impl Simulation {
         self.disk.set_quiet(true);
         let epoch = store.epoch().await;
         self.disk.set_quiet(false);
-        // A store that cannot be read, or a row that is damaged, says nothing.
+        // An unreadable store or a damaged row shows nothing.
         let Ok(epoch) = epoch else { return };
         let is_right = {
             let mut backups = lock(&self.backups);

@@ -1,14 +1,14 @@
 //! Several engines over one shared store, in one runtime on one paused clock.
 //!
-//! The shared store plays the database: it lives outside of the engines, and no exit of a process ends it. What an engine
+//! The shared store models the database server: it is outside of the engines and survives their exits. What an engine
 //! does becomes visible through its environment alone, and its environment is reached through the gate of its process
 //! ([`Gate`](process::Gate)). A killed process's gate is closed for good: its actors are killed, and whatever else it runs
-//! waits for ever at its next call. A frozen process's gate opens again when the process continues; calls to it are not
+//! waits for ever at its next call. A paused process's gate opens again when the process continues; calls to it are not
 //! polled meanwhile. So one runtime is enough: dropping a runtime for each exit, as a single engine does, would take the
 //! other engines' tasks with it, and a runtime for each engine would have a clock of its own that cannot be kept in step
 //! with the others without waking all of them every millisecond.
 //!
-//! A task of a frozen engine runs up to its next call of the environment, which is as if the process had been frozen there.
+//! A task of a paused engine runs up to its next call of the environment, as if the process had been paused there.
 
 use actors::environment::{Node, WebhookTransport};
 
@@ -23,13 +23,13 @@ use crate::{
     shared_store::{SharedStore, StoreClient},
 };
 
-/// How long a boot may take when nothing is wrong.
+/// Maximum duration of a start without faults.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
-/// How long a stop in order may take, whatever goes wrong meanwhile.
+/// Maximum duration of a graceful shutdown, with any faults.
 const STOP_LIMIT: Duration = Duration::from_secs(600);
-/// Boots in one run; more are a crash loop that virtual time does not end.
+/// Maximum starts in one run; more are a crash loop.
 const MAX_BOOTS: u64 = 4_000;
-/// How long a client waits for a frozen engine before it repeats its request at another, milliseconds.
+/// How long a client waits for a paused engine before it repeats its request at another, milliseconds.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
 
 /// Runs a script with several engines. Must not be called inside a runtime.
@@ -108,7 +108,7 @@ impl Simulation {
                     let is_step = matches!(event, Event::Act(..));
                     self.handle_event(event, self.running(wanted).as_ref());
                     if is_step {
-                        // The rows themselves, whatever the engines can reach.
+                        // The rows themselves, even if no engine can reach them.
                         let _ = self.compare_a_list(rows).await;
                         let _ = self.compare_a_search(rows).await;
                         self.try_stale_write(rows).await;
@@ -127,7 +127,7 @@ impl Simulation {
         }
     }
 
-    /// Returns an engine that runs: the wanted one, or another one, drawn.
+    /// Returns a running engine: the requested one, or a random one.
     fn running(&self, wanted: Option<usize>) -> Option<Running> {
         let running = |process: &Arc<Process>| process.running();
         if let Some(engine) = wanted.and_then(|number| self.processes.get(number)).and_then(running) {
@@ -141,7 +141,7 @@ impl Simulation {
         Some(all.swap_remove(at))
     }
 
-    /// Starts an engine again and again until the run is over.
+    /// Restarts an engine until the run is over.
     async fn keep_running(self: &Arc<Self>, process: &Arc<Process>, store: &Arc<SharedStore>) {
         while !self.is_over() {
             process.begins(&self.script.setup);
@@ -159,7 +159,7 @@ impl Simulation {
         }
     }
 
-    /// Starts an engine, and lets it run until something ends it.
+    /// Starts an engine, and lets it run until it exits.
     async fn run_once(self: &Arc<Self>, seam: &Seam, store: &Arc<SharedStore>) -> ProcessExit {
         let process = &seam.process;
         let begins = Instant::now();
@@ -232,7 +232,7 @@ impl Simulation {
             trace.marked("the process starts")
         };
         let number = process.number;
-        self.event(process.lane(), "boot", None, boots, || format!("engine {number} starts (boot {boots})"));
+        self.event(process.source(), "boot", None, boots, || format!("engine {number} starts (boot {boots})"));
         if boots > MAX_BOOTS {
             self.observe(|observer| observer.violate("boot-ends", format!("engines started {MAX_BOOTS} times"), None));
         }
@@ -240,23 +240,23 @@ impl Simulation {
 
     /// Records the exit of an engine; returns how long it is down, milliseconds.
     fn exited(&self, process: &Process, exit: &ProcessExit) -> u64 {
-        let (number, lane) = (process.number, process.lane());
+        let (number, source) = (process.number, process.source());
         match exit {
             ProcessExit::PowerCut | ProcessExit::Killed => {
-                self.event(lane, "dead", None, 1, || format!("engine {number} is killed"));
+                self.event(source, "dead", None, 1, || format!("engine {number} is killed"));
             }
             ProcessExit::Restart => {
-                self.event(lane, "dead", None, 2, || format!("engine {number} is stopped in order"));
+                self.event(source, "dead", None, 2, || format!("engine {number} is shut down gracefully"));
             }
             ProcessExit::GaveUp(why) => {
-                self.mark("an engine of several gives up");
-                self.event(lane, "dead", None, 3, || format!("engine {number} gives up: {why}"));
-                // What an engine meets here passes: it waits, and goes on by itself.
-                let text = format!("engine {number} gives up: {why}");
+                self.mark("one of several engines exits because of the store");
+                self.event(source, "dead", None, 3, || format!("engine {number} exits: {why}"));
+                // These faults are temporary: the engine waits, and continues.
+                let text = format!("engine {number} exits: {why}");
                 self.observe(|observer| observer.violate("engines-outlive-their-store", text, None));
             }
             ProcessExit::NoStart(why) => {
-                self.event(lane, "dead", None, 4, || format!("engine {number} cannot start: {why}"));
+                self.event(source, "dead", None, 4, || format!("engine {number} cannot start: {why}"));
                 if why.contains("serves another chain") {
                     self.mark("a node of another chain is refused");
                 } else if !self.are_faults_on() {
@@ -269,16 +269,16 @@ impl Simulation {
         500 + lock(&self.streams).process.wait_ms(most)
     }
 
-    /// Freezes an engine: its calls of the environment wait, and it receives no answers. Clients lose their patience.
-    pub(super) fn freeze_engine(self: &Arc<Self>, process: &Arc<Process>, for_ms: u64) {
+    /// Pauses an engine: its calls of the environment wait, and it receives no responses. Clients time out.
+    pub(super) fn pause_engine(self: &Arc<Self>, process: &Arc<Process>, for_ms: u64) {
         let until_ms = self.now_ms() + for_ms;
-        process.freezes(for_ms, until_ms);
-        self.mark("an engine of several stands still and goes on");
+        process.pause(for_ms, until_ms);
+        self.mark("one of several engines is paused and resumes");
         if for_ms > CLIENT_TIMEOUT_MS {
             let (sim, process) = (Arc::clone(self), Arc::clone(process));
             tokio::spawn(async move {
                 sim.sleep(CLIENT_TIMEOUT_MS).await;
-                if process.is_frozen(sim.now_ms()) {
+                if process.is_paused(sim.now_ms()) {
                     sim.repeat_elsewhere(&process, |sim| lock(&sim.streams).engines.chance(500_000));
                 }
             });
@@ -289,7 +289,7 @@ impl Simulation {
     fn repeat_elsewhere(self: &Arc<Self>, process: &Process, hangs_up: impl Fn(&Self) -> bool) {
         let calls = self.clients().calls_at(process.number);
         for (number, repeated) in calls {
-            self.mark("a caller repeats at another engine");
+            self.mark("a caller repeats its request at another engine");
             if hangs_up(self) {
                 self.clients().hang_up(number);
             }
@@ -314,7 +314,7 @@ impl Simulation {
         lock(&self.cuts).get(&(process.number, peer)).is_some_and(|until_ms| self.now_ms() < *until_ms)
     }
 
-    /// Draws what goes wrong between engines and what they share at this block, and for which engine.
+    /// Draws the faults between engines and what they share at this block, and the affected engine.
     pub(super) fn roll_cluster(&self) -> Vec<(usize, FaultInjection)> {
         let mut injections = Vec::new();
         if !self.has_shared_store() {

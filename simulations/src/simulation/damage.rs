@@ -1,5 +1,5 @@
 //! Rows that are damaged on disk: one bit of one row, in any table, while the engine runs. The row stays as it is until an
-//! operator puts it right, where faults end: until then nobody is served what it says, and it stops nobody else.
+//! operator repairs it, when faults end: until then its content is served to no caller, and no other row is affected.
 
 use engine::ids::MerchantId;
 use storage::{ReadError, Row, prelude::*};
@@ -9,7 +9,7 @@ use super::*;
 /// A row that was damaged.
 pub(super) struct DamagedRow {
     row: Row,
-    /// What stands in its place.
+    /// The damaged bytes.
     value: Vec<u8>,
 }
 
@@ -23,13 +23,13 @@ pub(super) struct DamagedEntry {
 /// The disk's file of the database, and those of its log.
 const DATABASE: usize = 0;
 const LOGS: [usize; 2] = [1, 2];
-/// How much later a commit is for certain another entry of the log: longer than a commit takes, or a process stands still.
+/// How much later a commit is certainly another entry of the log: longer than a commit takes, or a process is paused.
 const APART: Duration = Duration::from_secs(180);
 
 /// Rows that are damaged at once, at most; those of the table of single values one at a time, as each is stored twice.
 const MOST: usize = 8;
-/// The table from which the heads of queues are derived: they are written anew without a damaged row, and would contradict
-/// one that comes back. An operator restores a backup instead.
+/// The table from which the heads of queues are derived: they are rewritten without a damaged row, and would contradict
+/// a repaired one. An operator restores a backup instead.
 const QUEUES: &str = "outbox";
 /// The table of single values.
 const SINGLE_VALUES: &str = "meta";
@@ -40,7 +40,7 @@ impl Simulation {
         !lock(&self.damaged).is_empty()
     }
 
-    /// Damages a row that the database holds, of a table and a session where they are given; says whether there is one.
+    /// Damages a row of the database, of a table and a session where they are given; returns whether there is one.
     pub(super) fn damage_row(&self, table: Option<&str>, session: Option<u32>, pick: u64) -> bool {
         let Some(store) = self.running_store() else { return false };
         let id = match session {
@@ -59,14 +59,14 @@ impl Simulation {
         value[bit / 8] ^= 1 << (bit % 8);
         self.disk.replace(DATABASE, &row.value, &value);
         self.mark("a row is damaged");
-        self.event(Lane::Disk, "damaged", session, 0, || format!("the damaged row is of {}", row.table));
+        self.event(Source::Disk, "damaged", session, 0, || format!("the damaged row is of {}", row.table));
         self.mark_affected(&row);
         lock(&self.damaged).push(DamagedRow { row, value });
         true
     }
 
-    /// Damages an entry of the log that a later one follows; says whether there is one. A process that starts with it must
-    /// refuse to, and an operator puts it right.
+    /// Damages an entry of the log that a later one follows; returns whether there is one. A process that starts with it must
+    /// refuse to, and an operator repairs it.
     pub(super) fn damage_log(&self, pick: u64) -> bool {
         let Some(store) = self.running_store() else { return false };
         if lock(&self.damaged_log).is_some() {
@@ -110,7 +110,7 @@ impl Simulation {
         false
     }
 
-    /// Puts the log right; says whether a damaged entry is why a process does not start.
+    /// Repairs the log; returns whether a damaged entry is why a process does not start.
     pub(super) fn repair_log(&self) -> bool {
         let Some(DamagedEntry { file, sound, damaged }) = lock(&self.damaged_log).take() else { return false };
         let was_there = self.disk.has(file, &damaged);
@@ -133,7 +133,7 @@ impl Simulation {
         }
         let read = store.rows.each_row_inline(&mut |row: Row| {
             let is_wanted = table.is_none_or(|table| row.table == table) && id.is_none_or(|id| names(&row, id.bits()));
-            // The same bit twice would make the row sound again.
+            // The same bit twice would repair the row.
             let is_damaged = lock(&self.damaged)
                 .iter()
                 .any(|damaged| (&damaged.row.table, &damaged.row.key) == (&row.table, &row.key));
@@ -149,7 +149,7 @@ impl Simulation {
         let at = |len: usize, by: u64| usize::try_from(by % len.max(1) as u64).unwrap_or(0);
         let first = at(tables.len(), pick & 0xffff);
         let mut tables: Vec<Vec<Row>> = tables.into_values().collect();
-        // What the database does not hold yet is in its log, which has checksums of its own.
+        // What the database does not have yet is in its log, which has its own checksums.
         let is_there = |row: &Row| self.disk.has(DATABASE, &row.value);
         let count = tables.len();
         (0..count).find_map(|step| {
@@ -160,7 +160,7 @@ impl Simulation {
         })
     }
 
-    /// Notes whom a damaged row concerns: for them nothing has to come right before it is put right.
+    /// Records which sessions and merchants a damaged row concerns: they need not recover before it is repaired.
     fn mark_affected(&self, row: &Row) {
         self.observe(|observer| {
             observer.was_damaged = true;
@@ -170,7 +170,7 @@ impl Simulation {
                 .filter(|merchant| {
                     let account = merchant.hive_account.as_str().as_bytes();
                     let is_named = |bytes: &[u8]| bytes.windows(account.len()).any(|window| window == account);
-                    // The account stands in each payment and transfer: it makes a merchant's only what has no other owner.
+                    // Each payment and transfer contains the account: it determines the merchant only of rows without another owner.
                     names(row, merchant.id.bits()) && row.table != "payments" || is_named(&row.key)
                 })
                 .map(|merchant| merchant.id)
@@ -186,7 +186,7 @@ impl Simulation {
         });
     }
 
-    /// Checks that a process with a damaged row, and no damaged log and with a disk that works, does not end for it.
+    /// Checks that a damaged row alone, with an intact log and a working disk, does not make a process exit.
     pub(super) fn damage_stops_nothing(&self, why: &str) {
         if why.contains("log") && self.repair_log() {
             self.mark("a damaged log is refused");
@@ -202,17 +202,17 @@ impl Simulation {
         }
     }
 
-    /// Puts right every row that is still damaged; says whether there was one.
+    /// Repairs every row that is still damaged; returns whether there was one.
     pub(super) fn repair_rows(&self) -> bool {
         let damaged = std::mem::take(&mut *lock(&self.damaged));
-        // A row that was damaged twice is put right in the other order.
+        // A row that was damaged twice is repaired in reverse order.
         for DamagedRow { row, value } in damaged.iter().rev() {
             self.disk.replace(DATABASE, value, &row.value);
         }
         !damaged.is_empty()
     }
 
-    /// Checks that a verification names every damaged row, and reads give nobody what it says.
+    /// Checks that a verification names every damaged row, and that no read returns its content.
     pub(super) async fn compare_damaged(&self, store: &EmbeddedStore) -> Result<(), String> {
         let failed = |error: ReadError| error.to_string();
         let report = store.verify_inline().map_err(failed)?;
@@ -229,11 +229,11 @@ impl Simulation {
             .map_err(failed)?;
         for table in standing {
             let named = |finding: &String| finding.starts_with(&format!("{table} ")) && finding.contains("checksum");
-            // A long list of findings is cut.
+            // A long list of findings is truncated.
             if report.findings.iter().any(named) || report.finding_count > report.findings.len() as u64 {
                 self.observe(|observer| observer.passes("damage-stays-in-its-row"));
             } else {
-                let text = format!("a row of {table} is damaged and the verification does not say so");
+                let text = format!("a row of {table} is damaged and the verification does not report it");
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, None));
             }
         }
@@ -251,7 +251,7 @@ impl Simulation {
                 }
             });
             if !reported {
-                let text = format!("{id} reads as {read:?} beside a damaged row");
+                let text = format!("{id} reads as {read:?} while another row is damaged");
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, Some(id)));
             }
         }
@@ -260,7 +260,8 @@ impl Simulation {
             if let Ok(Some(stored)) = store.merchant(merchant.id).await
                 && *stored != merchant
             {
-                let text = format!("{} reads otherwise than it was written, beside a damaged row", merchant.id);
+                let text =
+                    format!("{} reads differently than it was written, while another row is damaged", merchant.id);
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, None));
             }
         }
@@ -275,7 +276,7 @@ fn names(row: &Row, bits: u128) -> bool {
     holds(&row.key) || holds(&row.value)
 }
 
-/// Returns whether a row is one of a payment's that do not hold its id: those of its address and of its transfers.
+/// Returns whether a row belongs to a payment without containing its id: rows of its public id and of its transfers.
 fn names_text(row: &Row, payment: &engine::payment::Payment) -> bool {
     let holds = |needle: &[u8]| {
         row.key.windows(needle.len()).chain(row.value.windows(needle.len())).any(|window| window == needle)

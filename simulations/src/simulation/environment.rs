@@ -3,29 +3,29 @@
 use super::*;
 
 impl Time {
-    /// Goes with the runtime's clock from now on.
+    /// Follows the runtime's clock from now on.
     pub(super) fn start(&self) {
         *lock(&self.started) = Some(Instant::now());
     }
 
-    /// Returns when it began to go with the runtime's clock.
+    /// Returns when it began to follow the runtime's clock.
     fn started(&self) -> Option<Instant> {
         *lock(&self.started)
     }
 
-    /// Stands still until the next process starts.
+    /// Stops until the next process starts.
     pub(super) fn stop(&self) {
         self.base_ms.store(self.now_ms(), Ordering::Relaxed);
         *lock(&self.started) = None;
     }
 
-    /// Goes on between two processes.
+    /// Advances between two processes.
     pub(super) fn pass(&self, ms: u64) {
         self.base_ms.fetch_add(ms, Ordering::Relaxed);
         self.moved();
     }
 
-    /// Records that the runtime slept: only then does its clock move on.
+    /// Records that the runtime slept: only then its clock advances.
     pub(super) fn moved(&self) {
         self.is_read.store(false, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ impl Entropy for SimEntropy {
     }
 }
 
-/// What an actor panics with when the simulation makes it.
+/// The payload of an injected panic.
 pub(super) struct Planned;
 
 pub(super) struct SimProbe(pub(super) Seam);
@@ -95,11 +95,11 @@ impl Probe for SimProbe {
             (kill || random.chance(sim.rate(Fault::KillAtPoint)), panic || random.chance(sim.rate(Fault::ActorPanic)))
         };
         if kills {
-            sim.fault(process.lane(), Fault::KillAtPoint.word(), 0, || format!("killed at {point:?}"));
+            sim.fault(process.source(), Fault::KillAtPoint.as_str(), 0, || format!("killed at {point:?}"));
             sim.exit_process(process, ProcessExit::Killed);
         } else if panics && !point.starts_with("gateway") {
             // A panic in the handle is a panic of its caller; the facade catches that, callers here do not.
-            sim.fault(process.lane(), Fault::ActorPanic.word(), 0, || format!("panics at {point:?}"));
+            sim.fault(process.source(), Fault::ActorPanic.as_str(), 0, || format!("panics at {point:?}"));
             std::panic::resume_unwind(Box::new(Planned));
         }
     }

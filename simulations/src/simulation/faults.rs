@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// How far the wall clock gets off by steps, milliseconds.
+/// The maximum error of the wall clock by steps, milliseconds.
 pub(super) const MAX_STEPPED_MS: i64 = 25_000;
-/// How likely a clock that has jumped is set right, per block.
+/// The probability that a clock that has jumped is corrected, per block.
 const JUMPS_BACK_PPM: u32 = 30_000;
 
 impl Simulation {
@@ -58,13 +58,13 @@ impl Simulation {
         let produced = self.hive().produce(at_ms, now);
         self.observe_market();
         if let Some(depth) = produced.forked {
-            self.fault(Lane::Ledger, Fault::Fork.word(), u64::from(depth), || {
+            self.fault(Source::Ledger, Fault::Fork.as_str(), u64::from(depth), || {
                 format!("a fork replaces {}", counted(u64::from(depth), "block"))
             });
         }
         if !produced.included.is_empty() {
             let count = produced.included.len() as u64;
-            self.event(Lane::Ledger, "block", None, count, || {
+            self.event(Source::Ledger, "block", None, count, || {
                 format!("block {} holds {}", produced.number, counted(count, "transaction"))
             });
         }
@@ -86,7 +86,7 @@ impl Simulation {
 
     pub(super) fn roll(self: &Arc<Self>) {
         let now_ms = self.now_ms();
-        // One of several engines has its turn at each block.
+        // Each block affects one of several engines.
         let struck = self.has_shared_store().then(|| lock(&self.streams).engines.index(self.processes.len()));
         let process = &self.processes[struck.unwrap_or(0)];
         let mut injections = self.hive().roll(now_ms, |fault| self.rate(fault));
@@ -101,7 +101,7 @@ impl Simulation {
             if random.chance(self.rate(Fault::ClockStep)) {
                 let skew = process.skew_ms();
                 let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
-                // Steps do not add up: a clock that is far off has jumped.
+                // Steps do not accumulate: a clock that is far off has jumped.
                 let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
                 injections.push(FaultInjection::ClockStep { by_ms: by });
             }
@@ -116,18 +116,7 @@ impl Simulation {
                 injections.push(FaultInjection::Process(ProcessFault::Restart));
             }
         }
-        {
-            let random = &mut lock(&self.streams).clock;
-            let skew = process.skew_ms();
-            if skew.abs() > 2 * MAX_STEPPED_MS {
-                if random.chance(JUMPS_BACK_PPM) {
-                    injections.push(FaultInjection::ClockStep { by_ms: -skew });
-                }
-            } else if random.chance(self.rate(Fault::ClockJump)) {
-                let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
-                injections.push(FaultInjection::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
-            }
-        }
+        injections.extend(self.roll_clock(process));
         {
             let random = &mut lock(&self.streams).market;
             if random.chance(self.rate(Fault::HbdOffPeg)) {
@@ -159,12 +148,26 @@ impl Simulation {
         }
     }
 
-    /// Draws what a process meets beside its end.
+    /// Draws whether the wall clock of a process jumps, or is corrected after a jump.
+    fn roll_clock(&self, process: &Process) -> Option<FaultInjection> {
+        let random = &mut lock(&self.streams).clock;
+        let skew = process.skew_ms();
+        if skew.abs() > 2 * MAX_STEPPED_MS {
+            return random.chance(JUMPS_BACK_PPM).then_some(FaultInjection::ClockStep { by_ms: -skew });
+        }
+        if !random.chance(self.rate(Fault::ClockJump)) {
+            return None;
+        }
+        let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
+        Some(FaultInjection::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } })
+    }
+
+    /// Draws the faults of a process other than its exit.
     fn roll_process(&self) -> Option<FaultInjection> {
         let random = &mut lock(&self.streams).host;
-        if random.chance(self.rate(Fault::ProcessFreeze)) {
+        if random.chance(self.rate(Fault::ProcessPause)) {
             let most = *random.pick(&[2_000, 20_000, 120_000]);
-            return Some(FaultInjection::Process(ProcessFault::Freeze { for_ms: random.between(500, most) }));
+            return Some(FaultInjection::Process(ProcessFault::Pause { for_ms: random.between(500, most) }));
         }
         if random.chance(self.rate(Fault::DiskSlow)) {
             let commit_ms = random.between(500, 20_000);
@@ -197,7 +200,7 @@ impl Simulation {
         }
     }
 
-    /// Records what the market pays for HBD, and whether most nodes know it.
+    /// Records what the market pays for HBD, and whether most nodes have the price.
     pub(super) fn observe_market(&self) {
         let now_ms = self.now_ms();
         let (percent, price, priceless_until_ms) = {
@@ -214,13 +217,13 @@ impl Simulation {
     pub(super) fn note_disk_incident(&self, incident: Incident) {
         self.disk_failed.store(true, Ordering::Relaxed);
         match incident {
-            Incident::Error(what) => self.fault(Lane::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
-            Incident::Full => self.fault(Lane::Disk, "disk.no_room", 0, || "the disk is full".to_owned()),
+            Incident::Error(what) => self.fault(Source::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
+            Incident::Full => self.fault(Source::Disk, "disk.out_of_space", 0, || "the disk is full".to_owned()),
             Incident::PowerCut => {
-                self.fault(Lane::Disk, Fault::PowerCut.word(), 0, || {
-                    "the power goes inside a disk operation".to_owned()
+                self.fault(Source::Disk, Fault::PowerCut.as_str(), 0, || {
+                    "power is lost during a disk operation".to_owned()
                 });
-                self.mark("the power goes inside a disk operation");
+                self.mark("power is lost during a disk operation");
                 self.exit_process(&self.processes[0], ProcessExit::PowerCut);
             }
         }
@@ -229,7 +232,7 @@ impl Simulation {
     /// Records that a read of the store failed with an I/O error.
     pub(crate) fn read_fails(&self, process: &Process, name: &'static str) {
         self.mark("a read of the store fails");
-        self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
+        self.event(Source::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
         process.store_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
     }
 
@@ -245,34 +248,35 @@ impl Simulation {
             return;
         }
         if now_ms > failed_ms + STOPS_WITHIN_MS {
-            let text = format!("the store failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            let text =
+                format!("the store failed {} s ago, and the engine is still running", (now_ms - failed_ms) / 1_000);
             self.observe(|observer| observer.violate("store-error-stops-the-engine", text, None));
         } else {
             self.observe(|observer| observer.passes("store-error-stops-the-engine"));
         }
     }
 
-    /// Ends a process here and now.
+    /// Kills a process.
     pub(super) fn exit_process(&self, process: &Process, exit: ProcessExit) {
-        // A stop in order lets the actors finish first; a shared store is on no engine's disk.
+        // A graceful shutdown lets the actors finish first; a shared store is on no engine's disk.
         if exit != ProcessExit::Restart && !self.has_shared_store() {
             self.disk.detach();
         }
         process.exits(exit);
     }
 
-    /// Returns whether a process is about to end.
+    /// Returns whether a process is about to exit.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed) || self.processes.iter().any(|process| process.has_exited())
     }
 
-    /// Counts a call of a process, and ends the run if calls go on and on while virtual time stands still.
+    /// Counts a call of a process, and ends the run if calls go on while virtual time does not advance.
     pub(super) fn count_spin(&self, process: &Process, now_ms: u64) {
         if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
             self.time.spins.store(0, Ordering::Relaxed);
         } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
             self.observe(|observer| {
-                let text = format!("{MAX_SPINS} calls and virtual time stands still");
+                let text = format!("{MAX_SPINS} calls without an advance of virtual time");
                 observer.violate("time-moves", text, None);
             });
             process.exits(ProcessExit::Over);

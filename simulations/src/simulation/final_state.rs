@@ -16,7 +16,7 @@ use crate::{
     script::Expect,
 };
 
-/// How much longer a simulation goes on so that what is due can happen, milliseconds.
+/// How much longer a simulation runs so that what is due can happen, milliseconds.
 const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
 
 /// Returns the transfers of a payment as they are stored.
@@ -29,7 +29,7 @@ async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, ReadError
 const SHOWN_FINDINGS: usize = 4;
 
 impl Simulation {
-    /// Compares the store with what was durable, and learns what became of commits of unknown outcome.
+    /// Compares the store with what was durable, and resolves commits of unknown outcome.
     pub(super) async fn compare(&self, store: &EmbeddedStore) -> Result<(), String> {
         self.disk.set_quiet(true);
         let compared = self.compare_quietly(store).await;
@@ -86,7 +86,7 @@ impl Simulation {
         self.compare_with_durable(store).await.map_err(|error| error.to_string())
     }
 
-    /// Finds out which commits of unknown outcome are in the store.
+    /// Resolves which commits of unknown outcome are in the store.
     async fn resolve_unknown_commits(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let unknown_commits = self.observe(|observer| {
             observer.posts_in_flight.clear();
@@ -94,7 +94,11 @@ impl Simulation {
         });
         for batch in unknown_commits {
             let applied = unknown_commits::is_applied(store, &batch).await?;
-            self.mark(if applied { "an unknown commit was committed" } else { "an unknown commit was not" });
+            self.mark(if applied {
+                "a commit of unknown outcome was applied"
+            } else {
+                "a commit of unknown outcome was dropped"
+            });
             if applied {
                 self.trace_commit(&batch);
                 self.observe(|observer| observer.committed(&batch));
@@ -152,7 +156,7 @@ impl Simulation {
         Ok(None)
     }
 
-    /// Compares the index of undecided payments with the payments; a store that lost some is not judged by it.
+    /// Compares the index of undecided payments with the payments, unless the store lost some.
     async fn compare_undecided(&self, store: &EmbeddedStore, has_all: bool) -> Result<(), ReadError> {
         let indexed = store.in_flight().await?;
         self.observe(|observer| {
@@ -162,21 +166,21 @@ impl Simulation {
             if has_all && undecided != indexed {
                 let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());
                 let missing = undecided.into_iter().find(|id| !indexed.contains(id));
-                observer.violate("index-tells-the-truth", text, missing);
+                observer.violate("index-matches-the-sessions", text, missing);
             } else {
-                observer.passes("index-tells-the-truth");
+                observer.passes("index-matches-the-sessions");
             }
         });
         Ok(())
     }
 
-    /// Compares what the store knows of endpoints with what their attempts say.
+    /// Compares the stored health of endpoints with the expected one.
     pub(super) async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
             let stored = store.endpoint(merchant).await?;
             self.observe(|observer| {
-                // What a damaged row said is learned anew.
+                // The content of a damaged row is learned again.
                 let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
                 if let Some(text) = wrong_warning(&stored) {
                     observer.violate("endpoints-are-as-attempted", text, None);
@@ -184,7 +188,7 @@ impl Simulation {
                     observer.passes("endpoints-are-as-attempted");
                 } else {
                     let text =
-                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts say {known:?}");
+                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts show {known:?}");
                     observer.violate("endpoints-are-as-attempted", text, None);
                 }
             });
@@ -192,7 +196,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Ends everything that is wrong: from now on all must come right.
+    /// Ends all faults: from now on everything must recover.
     pub(super) fn heal(self: &Arc<Self>) {
         self.faults_on.store(false, Ordering::Relaxed);
         self.hive().heal();
@@ -209,10 +213,10 @@ impl Simulation {
         *lock(&self.armed_faults) = ArmedFaults::default();
         for process in &self.processes {
             *lock(&process.armed) = process::ArmedPoints::default();
-            process.thaws();
+            process.resume();
             self.set_clock(process, 0);
         }
-        self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
+        self.event(Source::Process, "heal", None, 0, || "faults end; everything must recover from now on".to_owned());
         let is_repaired = self.repair_rows();
         self.repair_log();
         // Some sixty blocks.
@@ -222,11 +226,11 @@ impl Simulation {
         }
     }
 
-    /// Looks whether everything has come right; says whether it is over.
+    /// Checks whether everything has recovered; returns whether the run is over.
     pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
-        // Sessions that live longer, webhooks whose time is near: give them theirs.
+        // Wait for sessions with a longer lifetime and for webhooks that are due soon.
         let (latest_ms, known) = self.observe(|observer| {
-            // Nobody waits for the year in which an invoice may be paid.
+            // Do not wait for the year in which an invoice may be paid.
             let open = observer.payments.values().map(|known| &known.payment);
             let open = open.filter(|p| !p.state.is_terminal() && !p.is_invoice);
             let sessions =
@@ -417,7 +421,7 @@ impl Simulation {
             self.observe(|observer| {
                 let known = id.and_then(|id| observer.payments.get(&id));
                 let Some((id, payment)) = id.zip(known.map(|known| known.payment.clone())) else {
-                    observer.violate("expected", format!("session {} was never opened", expect.session), None);
+                    observer.violate("expected", format!("session {} was never created", expect.session), None);
                     return;
                 };
                 let received = observer.received.get(&id).map_or(0, BTreeSet::len);
@@ -498,5 +502,5 @@ fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<Str
         }
     }
     let wanted = expect.webhooks.filter(|wanted| *wanted != webhooks)?;
-    Some(format!("the merchant heard {webhooks} events, expected {wanted}"))
+    Some(format!("the merchant got {webhooks} events, expected {wanted}"))
 }

@@ -38,13 +38,13 @@ impl Simulation {
         };
         self.observe_market();
         if happened {
-            let (lane, kind) = injection_text::source(injection);
-            let lane = if lane == Lane::Process { process.lane() } else { lane };
-            self.fault(lane, kind, 0, || injection_text::describe(injection));
+            let (source, kind) = injection_text::source(injection);
+            let source = if source == Source::Process { process.source() } else { source };
+            self.fault(source, kind, 0, || injection_text::describe(injection));
             let lasts_ms = injection.lasts_ms();
             if lasts_ms > 0 {
-                let text = || format!("it is over: {}", injection_text::describe(injection));
-                self.trace().fault_will_end(now_ms + lasts_ms, lane, text);
+                let text = || format!("fault over: {}", injection_text::describe(injection));
+                self.trace().fault_will_end(now_ms + lasts_ms, source, text);
             }
             if let Some((fault, node)) = injection_text::node_fault(injection) {
                 self.trace().count_node_fault(fault, node);
@@ -59,8 +59,8 @@ impl Simulation {
             ProcessFault::KillAt(point) => lock(&process.armed).kill_at.push_back(point.clone()),
             ProcessFault::PanicAt(point) => lock(&process.armed).panic_at.push_back(point.clone()),
             ProcessFault::Restart => self.exit_process(process, ProcessExit::Restart),
-            ProcessFault::Freeze { for_ms } if self.has_shared_store() => self.freeze_engine(process, *for_ms),
-            ProcessFault::Freeze { for_ms } => lock(&process.armed).freeze_ms = Some(*for_ms),
+            ProcessFault::Pause { for_ms } if self.has_shared_store() => self.pause_engine(process, *for_ms),
+            ProcessFault::Pause { for_ms } => lock(&process.armed).pause_ms = Some(*for_ms),
             ProcessFault::OtherSettings(settings) => {
                 lock(&process.setup).change(settings);
                 self.mark("other settings are in force");

@@ -15,29 +15,29 @@ use crate::{
 /// Block intervals in which a wallet's payment completes once its money is irreversible.
 const PROMPT_BLOCKS: u64 = 10;
 
-/// How long before a session's end whoever pays or cancels has done so in time, milliseconds.
+/// How long before a session's expiry a payment or a cancellation is certainly in time, milliseconds.
 const IN_TIME_MS: u64 = 15_000;
 
-/// What is asked of a payment that nobody but one honest party touches.
+/// What is expected of a payment that only one honest party touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredOutcome {
     /// A wallet pays the whole amount in time: it completes.
     Paid,
     /// An agent pays it: it settles.
     Settled,
-    /// It is cancelled and nobody pays: it is cancelled.
+    /// It is cancelled and not paid: it is cancelled.
     Cancelled,
     /// Nothing else happens: it expires.
     Expired,
 }
 
-/// Returns whether a majority of nodes, the disk and the process work throughout, and nothing is slow.
+/// Returns whether a majority of nodes, the disk and the process work throughout without delays.
 pub(super) fn is_sound(script: &Script) -> bool {
     let (setup, faults) = (&script.setup, &script.faults);
     let has_majority = setup.faulty_nodes.len() * 2 < setup.nodes;
     let spares_majority = faults.spare_nodes() || (!setup.faulty_nodes.is_empty() && has_majority);
     let is_quick = setup.rpc_ms <= 1_000 && setup.commit_ms <= 200 && setup.poll_ms <= 3_000;
-    // A damaged row excuses those whom it concerns, and they are known only when it is chosen.
+    // A damaged row excuses the sessions that it concerns, which are known only when it is chosen.
     let disturbs = |action: &Action| {
         let Action::Inject(injection) = action else { return false };
         !matches!(injection, FaultInjection::Disk(DiskFault::DamageRow { .. }))
@@ -59,8 +59,8 @@ pub(super) fn engine_setup(script: &Script) -> EngineSetup {
     EngineSetup { engines, lease_ms, webhook_timeout_ms, poll_ms: setup.poll_ms, single_failure_ms }
 }
 
-/// Returns how long anything waits at most if nothing goes wrong but engines and their store, one failure after the other: what a
-/// takeover takes, and as long as the store is away. An engine that stops in order hands its duties over without a lease.
+/// Returns the longest wait if only engines and their store fail, one failure after the other: the duration of a
+/// takeover, and of the outage of the store. An engine that shuts down gracefully releases its leases.
 fn single_failure_ms(script: &Script, lease_ms: u64) -> Option<u64> {
     let restarts = |step: &Step| {
         !matches!(step.action, Action::Inject(FaultInjection::Process(ref fault)) if *fault != ProcessFault::Restart)
@@ -72,7 +72,7 @@ fn single_failure_ms(script: &Script, lease_ms: u64) -> Option<u64> {
     for step in &script.steps {
         let Action::Inject(injection) = &step.action else { continue };
         let (lasts_ms, away_ms) = match injection {
-            FaultInjection::Process(ProcessFault::Freeze { for_ms }) | FaultInjection::Partition { for_ms, .. } => {
+            FaultInjection::Process(ProcessFault::Pause { for_ms }) | FaultInjection::Partition { for_ms, .. } => {
                 (*for_ms, 0)
             }
             FaultInjection::Store(StoreFault::FailOver { for_ms }) => (*for_ms, *for_ms),
@@ -95,19 +95,19 @@ fn single_failure_ms(script: &Script, lease_ms: u64) -> Option<u64> {
     is_single.then_some(takeover_ms + longest_ms)
 }
 
-/// Returns whether nothing goes wrong, and no node is late.
+/// Returns whether there are no faults, and no node is slow.
 pub(super) fn is_calm(script: &Script) -> bool {
     is_sound(script) && script.faults.on().next().is_none() && script.setup.rpc_ms == 0
 }
 
-/// Returns what nothing may refuse in a simulation where a majority of nodes, the disk and the process work; nothing of a
+/// Returns the payments that must not be refused in a simulation where a majority of nodes, the disk and the process work; none in a
 /// simulation where they do not.
 pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcome> {
     let setup = &script.setup;
     if !is_sound(script) {
         return BTreeMap::new();
     }
-    // Who may be switched off, or refuse agents, may refuse.
+    // A merchant that may be deactivated, or refuse agents, may refuse.
     let closes = |change| matches!(change, MerchantChange::SwitchOff | MerchantChange::NoX402);
     let closed: BTreeSet<usize> = script
         .steps
@@ -121,15 +121,15 @@ pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcom
     let mut touched = BTreeMap::<u32, Vec<&Action>>::new();
     let mut ends_ms = BTreeMap::new();
     for step in &script.steps {
-        // What is done at a desk, or shown without success, changes no state.
-        let at_desk = matches!(
+        // Management calls, and payments that are presented without success, change no state.
+        let has_no_effect = matches!(
             step.action,
             Action::ActOnSession { .. }
                 | Action::CallFacade { .. }
                 | Action::Settle { behavior: AgentBehavior::ShowPublicTransaction | AgentBehavior::SameIdentifier, .. }
                 | Action::Pay { memo: crate::script::Memo::Refund, .. }
         );
-        if let Some(session) = step.action.session().filter(|_| !at_desk) {
+        if let Some(session) = step.action.session().filter(|_| !has_no_effect) {
             touched.entry(session).or_default().push(&step.action);
             if let Action::Create { lifetime_seconds, .. } = step.action {
                 ends_ms.insert(session, step.at_ms + lifetime_seconds.unwrap_or(setup.lifetime_seconds) * 1_000);
@@ -160,7 +160,7 @@ pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcom
     required
 }
 
-/// Returns whether no block is ever replaced, and every node shows the same ones.
+/// Returns whether no block is ever replaced, and every node has the same ones.
 pub(super) fn has_one_chain(script: &Script) -> bool {
     let others = [Fault::Fork, Fault::NodeBranch, Fault::NodeLie];
     let is_other = |injection: &FaultInjection| match injection {
@@ -173,17 +173,17 @@ pub(super) fn has_one_chain(script: &Script) -> bool {
 }
 
 impl Simulation {
-    /// Says how soon payments complete where nothing excuses more.
+    /// Returns how soon payments complete without an excuse.
     pub(super) fn prompt_ms(script: &Script) -> Option<u64> {
         is_sound(script).then_some(PROMPT_BLOCKS * script.setup.block_seconds * 1_000)
     }
 
-    /// Returns whether nothing excuses a refusal.
+    /// Returns whether no fault explains a refusal.
     pub(crate) fn is_sound(&self) -> bool {
         self.is_sound && self.are_faults_on()
     }
 
-    /// Returns whether nothing but this was to happen to a session.
+    /// Returns whether no other step concerns a session.
     pub(crate) fn requires_outcome(&self, session: u32, wanted: RequiredOutcome) -> bool {
         self.required.get(&session) == Some(&wanted) && !self.clients().delayed.contains(&session)
     }
@@ -192,7 +192,7 @@ impl Simulation {
     pub(crate) fn refuse(&self, text: String, payment: Option<PaymentId>) {
         let is_damaged = self.is_damaged();
         self.observe(|observer| {
-            // Whoever a damaged row concerns is refused until it is put right; a caller without a payment has a merchant.
+            // Calls that a damaged row concerns are refused until it is repaired; a caller without a payment has a merchant.
             let known = payment.and_then(|id| observer.payments.get(&id)).map(|known| &*known.payment);
             if !is_damaged || known.is_some_and(|payment| !observer.is_affected_by_damage(payment)) {
                 observer.violate("nothing-valid-is-refused", text, payment);
@@ -200,7 +200,7 @@ impl Simulation {
         });
     }
 
-    /// Checks how the sessions ended that only one honest party touched.
+    /// Checks the final states of sessions that only one honest party touched.
     pub(super) fn check_required_outcomes(&self) {
         for (session, wanted) in &self.required {
             let Some(id) = self.clients().sessions.get(session).map(|known| known.id) else { continue };
@@ -228,7 +228,7 @@ impl Simulation {
         }
     }
 
-    /// Compares lists with what they should be: one, drawn at random.
+    /// Compares a random list with the expected one.
     pub(super) async fn compare_a_list(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let drawn = {
             let observer = lock(&self.observer);
@@ -283,7 +283,7 @@ impl Simulation {
             let wanted: Vec<_> = wanted.into_iter().skip(skipped).take(query.limit).collect();
             let is_counted = matches!(query.at, PageAt::Number(_)) && !page.total_is_lower_bound;
             if page.items.iter().eq(wanted.iter().copied()) && (!is_counted || page.total == total as u64) {
-                observer.passes("lists-tell-the-truth");
+                observer.passes("lists-match-the-payments");
                 return;
             }
             let text = format!(
@@ -292,7 +292,7 @@ impl Simulation {
                 page.total,
                 wanted.len()
             );
-            observer.violate("lists-tell-the-truth", text, None);
+            observer.violate("lists-match-the-payments", text, None);
         });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What operators see of the running process: the state of its nodes, and how many sessions are active.
+//! What operators see of the running process: the condition of its nodes, and the number of active sessions.
 
 use engine::payment::Payment;
 
@@ -42,13 +42,13 @@ impl Simulation {
         }
         if is_due && !self.is_damaged() {
             self.disk.set_quiet(true);
-            // A store that cannot be read now is noticed by those who need it.
+            // An unreadable store is detected elsewhere.
             let _ = self.compare_endpoints(store).await;
             self.disk.set_quiet(false);
         }
     }
 
-    /// Records that nodes with different heads give different data from now on, none of which is wrong.
+    /// Records that nodes with different heads return different data from now on, none of which is wrong.
     pub(crate) fn nodes_may_differ(&self) {
         let now_ms = self.now_ms();
         for process in &self.processes {
@@ -56,7 +56,7 @@ impl Simulation {
         }
     }
 
-    /// Compares the state of each node with what its responses say.
+    /// Compares the condition of each node with the one that follows from its responses.
     fn check_nodes(&self, process: &Process, engine: &Engine) {
         let (states, _) = engine.chain.nodes();
         let differing = process.node_healths().differing(&states, self.now_ms());
@@ -82,12 +82,12 @@ impl Simulation {
         }
     }
 
-    /// Counts the active sessions: no more than the settings allow, and all that were created while there was space.
+    /// Counts the active sessions: at most as many as the settings allow, and all that were created below that limit.
     async fn check_active_sessions(&self, process: &Process, engine: &Engine) {
         let Ok(Ok(health)) = tokio::time::timeout(Duration::from_secs(1), engine.operations.health()).await else {
             return;
         };
-        let most = lock(&process.setup).max_awake;
+        let most = lock(&process.setup).max_active;
         let (ready_ms, now_ms) = (lock(&process.active_sessions).ready_ms, self.now_ms());
         let wrong = self.observe(|observer| {
             let payments = || observer.payments.values().map(|known| &*known.payment);

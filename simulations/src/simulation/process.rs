@@ -1,7 +1,7 @@
 //! An engine of the simulation: what belongs to its process, and the gate that its environment goes through.
 //!
 //! Nothing that a process does becomes visible except through its environment ([`Seam`]): store, nodes, receivers, and the
-//! responses to callers. An exit closes the gate of the running process: whatever its tasks still wait for never comes.
+//! responses to callers. An exit closes the gate of the running process: its tasks wait for ever.
 
 use std::{
     future::Future,
@@ -12,7 +12,7 @@ use std::{
 use tokio::task::AbortHandle;
 
 use super::{operator_view::ActiveSessions, *};
-use crate::observer::Frozen;
+use crate::observer::Paused;
 
 /// An engine, from one start of its process to the next.
 pub(crate) struct Process {
@@ -37,9 +37,9 @@ pub(crate) struct Process {
     pub(super) store_failed_ms: AtomicU64,
     /// How far its wall clock is ahead of the true time.
     skew_ms: AtomicI64,
-    /// How long it was frozen since it started, milliseconds.
-    frozen_ms: AtomicU64,
-    /// How much faster than the true time the clock goes by which it counts its lease, parts per million.
+    /// How long it was paused since it started, milliseconds.
+    paused_ms: AtomicU64,
+    /// The drift of the clock of its lease, parts per million.
     pub(super) drift_ppm: i32,
     pub(super) entropy: Mutex<Random>,
     /// Draws what happens at named points of the code.
@@ -52,34 +52,34 @@ pub(crate) struct Process {
     exit: Mutex<Option<ProcessExit>>,
 }
 
-/// What happens when the process next reaches a named point of the code, or is looked at.
+/// What happens when the process next reaches a named point of the code, or handles an event.
 #[derive(Default)]
 pub(super) struct ArmedPoints {
     pub(super) kill_at: VecDeque<String>,
     pub(super) panic_at: VecDeque<String>,
-    /// How long the process is about to stand still.
-    pub(super) freeze_ms: Option<u64>,
+    /// For how long the process is about to be paused.
+    pub(super) pause_ms: Option<u64>,
 }
 
 /// The store of a process.
 #[derive(Clone)]
 pub(super) struct RunningStore {
-    /// As the engine uses it: with the latency and the faults of commits.
+    /// As the engine uses it: with latency and faults of commits.
     pub(super) shared: Arc<dyn Store>,
     /// Its rows, without latency and faults.
     pub(super) rows: Arc<EmbeddedStore>,
 }
 
-/// Why a process ends.
+/// Why a process exits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProcessExit {
-    /// The power went.
+    /// Power was lost.
     PowerCut,
-    /// It was killed; the disk's cache lives on.
+    /// It was killed; the page cache survives.
     Killed,
-    /// It was stopped in order.
+    /// It was shut down gracefully.
     Restart,
-    /// It gave up.
+    /// It exited with an error.
     GaveUp(String),
     /// It could not start.
     NoStart(String),
@@ -87,18 +87,18 @@ pub(super) enum ProcessExit {
     Over,
 }
 
-/// What a running process reaches its environment through.
+/// The gate between a running process and its environment.
 #[derive(Default)]
 pub(super) struct Gate {
     is_closed: AtomicBool,
-    /// Until when the process is frozen, virtual milliseconds.
-    frozen_until_ms: AtomicU64,
+    /// Until when the process is paused, virtual milliseconds.
+    paused_until_ms: AtomicU64,
 }
 
 impl Gate {
-    /// Returns how long the process stays frozen, milliseconds; none if it is not.
-    fn frozen_for(&self, now_ms: u64) -> Option<u64> {
-        self.frozen_until_ms.load(Ordering::Relaxed).checked_sub(now_ms).filter(|left_ms| *left_ms > 0)
+    /// Returns how long the process stays paused, milliseconds; none if it is not.
+    fn paused_for(&self, now_ms: u64) -> Option<u64> {
+        self.paused_until_ms.load(Ordering::Relaxed).checked_sub(now_ms).filter(|left_ms| *left_ms > 0)
     }
 }
 
@@ -116,7 +116,7 @@ impl Process {
             booted_ms: AtomicU64::new(0),
             store_failed_ms: AtomicU64::new(u64::MAX),
             skew_ms: AtomicI64::new(0),
-            frozen_ms: AtomicU64::new(0),
+            paused_ms: AtomicU64::new(0),
             drift_ppm: drift_of(number, setup),
             entropy: Mutex::new(root.fork("entropy")),
             points: Mutex::new(root.fork("points")),
@@ -136,14 +136,14 @@ impl Process {
         self.store_failed_ms.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Forgets what died with the process.
+    /// Resets the state that is lost with the process.
     pub(super) fn ended(&self) {
         *lock(&self.running) = None;
         *lock(&self.store) = None;
         *lock(&self.endpoint) = None;
     }
 
-    /// Ends the process here and now: nothing it still does reaches anybody. A stop in order lets its actors finish first.
+    /// Kills the process: nothing it still does has an effect. A graceful shutdown lets its actors finish first.
     pub(super) fn exits(&self, exit: ProcessExit) {
         let is_orderly = exit == ProcessExit::Restart;
         lock(&self.exit).get_or_insert(exit);
@@ -158,25 +158,25 @@ impl Process {
         lock(&self.gate).is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns for how long and until when it was frozen.
-    pub(crate) fn frozen(&self) -> Frozen {
-        let until_ms = lock(&self.gate).frozen_until_ms.load(Ordering::Relaxed);
-        Frozen { total_ms: self.frozen_ms.load(Ordering::Relaxed), until_ms }
+    /// Returns for how long and until when it was paused.
+    pub(crate) fn paused(&self) -> Paused {
+        let until_ms = lock(&self.gate).paused_until_ms.load(Ordering::Relaxed);
+        Paused { total_ms: self.paused_ms.load(Ordering::Relaxed), until_ms }
     }
 
-    /// Freezes the process.
-    pub(super) fn freezes(&self, for_ms: u64, until_ms: u64) {
-        self.frozen_ms.fetch_add(for_ms, Ordering::Relaxed);
-        lock(&self.gate).frozen_until_ms.fetch_max(until_ms, Ordering::Relaxed);
+    /// Pauses the process.
+    pub(super) fn pause(&self, for_ms: u64, until_ms: u64) {
+        self.paused_ms.fetch_add(for_ms, Ordering::Relaxed);
+        lock(&self.gate).paused_until_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
-    /// Lets a frozen process continue.
-    pub(super) fn thaws(&self) {
-        lock(&self.gate).frozen_until_ms.store(0, Ordering::Relaxed);
+    /// Lets a paused process continue.
+    pub(super) fn resume(&self) {
+        lock(&self.gate).paused_until_ms.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn is_frozen(&self, now_ms: u64) -> bool {
-        now_ms < lock(&self.gate).frozen_until_ms.load(Ordering::Relaxed)
+    pub(super) fn is_paused(&self, now_ms: u64) -> bool {
+        now_ms < lock(&self.gate).paused_until_ms.load(Ordering::Relaxed)
     }
 
     /// Records that its engine can be called.
@@ -189,9 +189,13 @@ impl Process {
         lock(&self.running).clone()
     }
 
-    /// Returns its lane in the trace.
-    pub(super) fn lane(&self) -> Lane {
-        if self.is_one_of_several { Lane::Engine(u8::try_from(self.number).unwrap_or(u8::MAX)) } else { Lane::Process }
+    /// Returns its source in the trace.
+    pub(super) fn source(&self) -> Source {
+        if self.is_one_of_several {
+            Source::Engine(u8::try_from(self.number).unwrap_or(u8::MAX))
+        } else {
+            Source::Process
+        }
     }
 
     /// Ends the process because the run is over.
@@ -201,7 +205,7 @@ impl Process {
         self.exited.notify_one();
     }
 
-    /// Waits until the process ends.
+    /// Waits until the process exits.
     pub(super) async fn until_exit(&self) {
         while !self.has_exited() {
             self.exited.notified().await;
@@ -231,7 +235,7 @@ impl Process {
         self.skew_ms.swap(skew_ms, Ordering::Relaxed)
     }
 
-    /// Returns the interface of the running process, where clients call through one.
+    /// Returns the facade of the running process, if clients call through one.
     pub(crate) fn endpoint(&self) -> Option<Arc<dyn Endpoint>> {
         lock(&self.endpoint).clone()
     }
@@ -241,13 +245,13 @@ impl Process {
         lock(&self.store).as_ref().map(|store| Arc::clone(&store.shared))
     }
 
-    /// Fills bytes as the engine's own would be filled.
+    /// Fills bytes from the engine's entropy.
     pub(crate) fn draw(&self, out: &mut [u8]) {
         lock(&self.entropy).fill(out);
     }
 }
 
-/// Returns the drift of an engine's clock, parts per million: the engines' are spread evenly over the greatest difference.
+/// Returns the drift of an engine's clock, parts per million: the drifts are spread evenly over the maximum difference.
 fn drift_of(number: usize, setup: &Setup) -> i32 {
     let share = |of: u32| i32::try_from(of).unwrap_or(0);
     let (number, last) = (u32::try_from(number).unwrap_or(0), u32::try_from(setup.engines - 1).unwrap_or(0));
@@ -272,12 +276,12 @@ impl Seam {
         self.gate.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Returns at once in a living process, when it continues in a frozen one, and never in a dead one. Counts, to notice
-    /// who spins.
+    /// Returns immediately in a running process, after the resumption in a paused one, and never in a killed one. Counts calls, to detect
+    /// busy loops.
     pub(crate) async fn alive(&self) {
         let now_ms = self.sim.now_ms();
         self.sim.count_spin(&self.process, now_ms);
-        while let Some(left_ms) = self.gate.frozen_for(self.sim.now_ms()) {
+        while let Some(left_ms) = self.gate.paused_for(self.sim.now_ms()) {
             self.sim.sleep(left_ms).await;
         }
         if self.is_closed() {
@@ -285,7 +289,7 @@ impl Seam {
         }
     }
 
-    /// Returns the wall clock of the process, right or wrong.
+    /// Returns the wall clock of the process, which may be wrong.
     pub(crate) fn wall(&self) -> Timestamp {
         self.sim.wall_of(&self.process)
     }
@@ -305,12 +309,12 @@ impl Running {
         Self { engine, gate: Arc::clone(&lock(&process.gate)), process: Arc::clone(process) }
     }
 
-    /// Returns the handles of somebody's requests, so that the audit log names it.
+    /// Returns the handles for requests of a caller, so that the audit log names it.
     pub(crate) fn by(&self, actor: engine::audit::Actor) -> Self {
         Self { engine: self.engine.by(actor), ..self.clone() }
     }
 
-    /// Runs the task of a client that calls the engine. It stands still with the process, and ends with it.
+    /// Runs the task of a client that calls the engine. It is paused with the process, and ends with it.
     pub(crate) fn spawn(
         &self,
         sim: &Arc<Simulation>,
@@ -320,7 +324,8 @@ impl Running {
             tokio::spawn(task);
             return None;
         }
-        let gated = Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), thaw: None, task: Box::pin(task) };
+        let gated =
+            Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), resumption: None, task: Box::pin(task) };
         Some(tokio::spawn(gated).abort_handle())
     }
 }
@@ -329,7 +334,7 @@ impl Running {
 struct Gated {
     sim: Arc<Simulation>,
     gate: Arc<Gate>,
-    thaw: Option<Pin<Box<tokio::time::Sleep>>>,
+    resumption: Option<Pin<Box<tokio::time::Sleep>>>,
     task: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -338,12 +343,12 @@ impl Future for Gated {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Task<'_>) -> Poll<()> {
         let gated = &mut *self;
-        while let Some(left_ms) = gated.gate.frozen_for(gated.sim.now_ms()) {
+        while let Some(left_ms) = gated.gate.paused_for(gated.sim.now_ms()) {
             let sleep = || Box::pin(tokio::time::sleep(Duration::from_millis(left_ms)));
-            if gated.thaw.get_or_insert_with(sleep).as_mut().poll(context).is_pending() {
+            if gated.resumption.get_or_insert_with(sleep).as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            gated.thaw = None;
+            gated.resumption = None;
         }
         if gated.gate.is_closed.load(Ordering::Relaxed) {
             return Poll::Pending;

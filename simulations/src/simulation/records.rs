@@ -1,4 +1,4 @@
-//! What the store holds beside payments, compared with the [model](crate::model): audit log, idempotency keys, events,
+//! The content of the store apart from payments, compared with the [model](crate::model): audit log, idempotency keys, events,
 //! deliveries, claims, unmatched transfers, accounts, compliance, billing and sums.
 
 mod deliveries;
@@ -32,7 +32,7 @@ const SAMPLE: usize = 12;
 /// Days of which volumes are compared.
 const DAYS: u64 = 45;
 const DAY_MS: u64 = 86_400_000;
-/// A place before every block, and one after.
+/// A position before every block, and one after.
 const FIRST: ChainPosition = ChainPosition { block_num: 0, tx_in_block: 0, op_in_tx: 0 };
 const LAST: ChainPosition = ChainPosition { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
 
@@ -271,7 +271,7 @@ impl Simulation {
             let stored = store.compliance_status(merchant).await?;
             let expected = model.compliance.get(&merchant).cloned().unwrap_or_default();
             if !StoreModel::is_expected_status(&expected, &stored) {
-                return Ok(Some(format!("{merchant} stands as {stored:?} and should as {expected:?}")));
+                return Ok(Some(format!("{merchant} has the status {stored:?} and should have {expected:?}")));
             }
             let query = VolumeQuery { merchant, last_day: today + 1, days: DAYS };
             let stored = store.volume(query).await?.days;
@@ -305,7 +305,7 @@ impl Simulation {
         self.vicinity_difference(store).await
     }
 
-    /// Compares the payments that an unmatched transfer may have been meant for.
+    /// Compares the candidate payments of unmatched transfers.
     async fn vicinity_difference(&self, store: &EmbeddedStore) -> Result<Difference, ReadError> {
         let drawn = {
             let observer = lock(&self.observer);
@@ -391,7 +391,7 @@ fn status_of(period: &engine::billing::Period, now: Timestamp) -> Status {
     }
 }
 
-/// Returns the payment that a transfer waits for.
+/// Returns the payment that a transfer names and that does not exist yet.
 fn waits_for(unmatched: &Unmatched) -> Option<PaymentId> {
     if unmatched.reason != UnmatchedReason::UnknownSession {
         return None;

@@ -1,4 +1,4 @@
-//! Runs a script: boots the engine again and again until the run is over, and handles the events of the queue.
+//! Runs a script: restarts the engine until the run is over, and handles the events of the queue.
 
 use actors::environment::{Node, WebhookTransport};
 use engine::billing::{Schedule, Tiers};
@@ -8,11 +8,11 @@ use super::environment::{SimClock, SimEntropy, SimProbe};
 use super::*;
 use crate::{clients, hive::nodes::SimNode, receivers::transport::SimWebhooks, store::SimStore};
 
-/// How long a boot may take when nothing is wrong.
+/// Maximum duration of a start without faults.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
-/// How long a stop in order may take, whatever goes wrong meanwhile.
+/// Maximum duration of a graceful shutdown, with any faults.
 const STOP_LIMIT: Duration = Duration::from_secs(600);
-/// Boots in one run; more are a crash loop that virtual time does not end.
+/// Maximum starts in one run; more are a crash loop.
 const MAX_BOOTS: u32 = 2_000;
 
 /// Runs a script from its first to its last moment. Must not be called inside a runtime.
@@ -36,7 +36,7 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
         let runtime = runtime.expect("a runtime without sockets needs only memory");
         let exit = runtime.block_on(async {
             let exit = sim.clone().live().await;
-            // The power goes first: what a dropped task still wants to write must not arrive.
+            // The disk is cut off first: a dropped task must not write any more.
             sim.disk.detach();
             sim.time.stop();
             sim.processes[0].ended();
@@ -51,7 +51,7 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
 }
 
 impl Simulation {
-    /// Boots, and lives until something ends it.
+    /// Starts the engine, and runs until it exits.
     async fn live(self: Arc<Self>) -> ProcessExit {
         let process = &self.processes[0];
         self.time.start();
@@ -72,14 +72,14 @@ impl Simulation {
         let exit = self.drive(&tree, &engine, &store).await;
         if exit == ProcessExit::Restart {
             self.is_stopping.store(true, Ordering::Relaxed);
-            // What waits may still be written; nobody new is let in.
+            // Pending commits may still be written; new ones are refused.
             let stopped = async {
                 tree.stop().await;
                 store.close().await;
             };
             tokio::select! {
                 biased;
-                // The power may go meanwhile, and a dead simulation responds to no caller.
+                // Power may be lost meanwhile, and then no caller gets a response.
                 () = process.until_exit() => return process.take_exit(),
                 stopped = tokio::time::timeout(STOP_LIMIT, stopped) => if stopped.is_err() {
                     let text = format!("stopping took {} s", STOP_LIMIT.as_secs());
@@ -107,14 +107,14 @@ impl Simulation {
         let Setup { cache_bytes, log_bytes, .. } = setup;
         let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
         if self.observe(|observer| !observer.unknown_commits.is_empty()) {
-            // What became of a commit is asked of sound rows only.
+            // Only undamaged rows show the outcome of a commit.
             self.repair_rows();
         }
         self.disk_failed.store(false, Ordering::Relaxed);
         let [database, logs @ ..] = self.disk.attach(&on_incident);
         let vault = lock(&self.sealing).vault();
         let store = EmbeddedStore::open_backends(database, logs, options, vault).map_err(|error| error.to_string())?;
-        // The old key is put away once the new one is in force.
+        // The old key is removed once the new one is in force.
         lock(&self.sealing).previous = None;
         let store = Arc::new(store);
         self.compare(&store).await?;
@@ -163,22 +163,22 @@ impl Simulation {
             trace.mark("the process starts");
             trace.marked("the process starts")
         };
-        self.event(Lane::Process, "boot", None, boots, || format!("the process starts (boot {boots})"));
+        self.event(Source::Process, "boot", None, boots, || format!("the process starts (boot {boots})"));
         if boots > u64::from(MAX_BOOTS) {
             self.observe(|observer| observer.violate("boot-ends", format!("it started {MAX_BOOTS} times"), None));
         }
     }
 
-    /// Works the agenda off until the process ends.
+    /// Handles the events of the queue until the process exits.
     async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Running, store: &Arc<EmbeddedStore>) -> ProcessExit {
         let process = &engine.process;
         loop {
             if process.has_exited() {
                 return process.take_exit();
             }
-            let freeze_ms = lock(&process.armed).freeze_ms.take();
-            if let Some(freeze_ms) = freeze_ms {
-                self.freeze(process, freeze_ms);
+            let pause_ms = lock(&process.armed).pause_ms.take();
+            if let Some(pause_ms) = pause_ms {
+                self.pause(process, pause_ms);
             }
             let due = {
                 let mut event_queue = lock(&self.event_queue);
@@ -189,7 +189,7 @@ impl Simulation {
             match due {
                 Ok(Event::Finish) => tokio::select! {
                     biased;
-                    // An invariant that does not hold ends the process, which then answers nobody.
+                    // A broken invariant ends the process, which then sends no response.
                     () = process.until_exit() => self.schedule_in(1_000, Event::Finish),
                     is_over = self.finish(engine, store) => if is_over {
                         return ProcessExit::Over;
@@ -203,7 +203,7 @@ impl Simulation {
                     }
                     if is_step && !self.is_damaged() {
                         self.disk.set_quiet(true);
-                        // A store that cannot be read now is noticed by whoever needs it.
+                        // An unreadable store is detected elsewhere.
                         let _ = self.compare_a_list(store).await;
                         let _ = self.compare_a_search(store).await;
                         self.disk.set_quiet(false);
@@ -223,9 +223,9 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass while the process stands still: the others live on, and afterwards all that it waited for is there
-    /// at once.
-    fn freeze(self: &Arc<Self>, process: &Process, for_ms: u64) {
+    /// Lets time pass while the process is paused: the environment continues, and afterwards everything that the process waited for has arrived
+    /// already.
+    fn pause(self: &Arc<Self>, process: &Process, for_ms: u64) {
         // The clock moves at the first poll; what would then let the tasks run is not waited for.
         let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
         self.time.moved();
@@ -234,12 +234,12 @@ impl Simulation {
         if store_failed_ms < u64::MAX {
             process.store_failed_ms.store(self.now_ms(), Ordering::Relaxed);
         }
-        // What stood still comes at once, whenever it began.
+        // Everything that was paused continues immediately.
         self.observe(|observer| observer.posts_ms.clear());
-        self.mark("a process stands still and goes on");
+        self.mark("a process is paused and resumes");
     }
 
-    /// Does what came due while no process was there.
+    /// Executes what became due while no process was running.
     fn catch_up(self: &Arc<Self>) {
         loop {
             let event = {
@@ -277,7 +277,7 @@ impl Simulation {
         }
     }
 
-    /// What follows the end of a process.
+    /// Handles the exit of a process.
     fn after(self: &Arc<Self>, exit: &ProcessExit) {
         let downtime_ms = {
             let mut streams = lock(&self.streams);
@@ -287,24 +287,24 @@ impl Simulation {
         match exit {
             ProcessExit::PowerCut => {
                 if self.disk.has_unsynced() {
-                    self.mark("the power goes with unsynced writes");
+                    self.mark("power is lost with unsynced writes");
                 }
                 if self.disk.lose_unsynced() {
                     self.mark("a sector is torn");
                 }
-                self.event(Lane::Process, "dead", None, 0, || "the power is gone".to_owned());
+                self.event(Source::Process, "dead", None, 0, || "power was lost".to_owned());
             }
-            ProcessExit::Killed => self.event(Lane::Process, "dead", None, 1, || "the process is killed".to_owned()),
+            ProcessExit::Killed => self.event(Source::Process, "dead", None, 1, || "the process is killed".to_owned()),
             ProcessExit::Restart => {
-                self.event(Lane::Process, "dead", None, 2, || "the process is stopped in order".to_owned());
+                self.event(Source::Process, "dead", None, 2, || "the process is shut down gracefully".to_owned());
             }
             ProcessExit::GaveUp(why) => {
-                self.mark("the engine gives up on its store");
+                self.mark("the engine exits because of its store");
                 self.damage_stops_nothing(why);
-                self.event(Lane::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
+                self.event(Source::Process, "dead", None, 3, || format!("the engine exits: {why}"));
             }
             ProcessExit::NoStart(why) => {
-                self.event(Lane::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));
+                self.event(Source::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));
                 self.damage_stops_nothing(why);
                 if !self.are_faults_on() {
                     self.observe(|observer| observer.violate("boot-ends", why.clone(), None));
@@ -319,13 +319,13 @@ impl Simulation {
         let unanswered = self.clients().take_unanswered();
         self.restore_copy();
         for (action, tries) in unanswered {
-            self.mark("a caller is left without an answer");
+            self.mark("a caller gets no response");
             self.act_later(1_000, action, tries + 1);
         }
     }
 }
 
-/// Returns the fee tiers that the settings stand for where merchants are billed.
+/// Returns the fee tiers that follow from the settings where merchants are billed.
 fn flat_tiers(settings: &actors::Settings) -> Option<Schedule> {
     settings.billing.merchant?;
     Some(Schedule { version: 0, tiers: Tiers::flat(settings.fee_percent), updated_at: Timestamp::EPOCH })

@@ -1,4 +1,4 @@
-//! A model of search: what a search finds, compared with the payments that are durable.
+//! A model of search: the results of a search, compared with the durable payments.
 
 use engine::payment::Payment;
 use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
@@ -9,7 +9,7 @@ use super::*;
 const SEARCHES_AT_THE_END: usize = 10;
 
 impl Simulation {
-    /// Compares one search with its model, at some steps. What it asks for is drawn from the payments.
+    /// Compares one search with its model, at some steps. Its words are drawn from the payments.
     pub(super) async fn compare_a_search(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let drawn = {
             let observer = lock(&self.observer);
@@ -57,7 +57,7 @@ impl Simulation {
         let wrong = found.iter().find(|id| of(&before, id) == Match::No && of(&after, id) == Match::No);
         let is_ordered = found.is_sorted_by(|newer, older| newer.bits() > older.bits());
         self.observe(|observer| {
-            // The index of a damaged row is made anew once it is put right.
+            // The index of a damaged row is rebuilt once the row is repaired.
             if (missing.is_none() && wrong.is_none() && is_ordered) || observer.was_damaged {
                 observer.passes("searches-find-payments");
                 return;

@@ -1,4 +1,4 @@
-//! Writes of somebody who has seen an older state of the store, or who writes what is taken: the store must refuse each whole.
+//! Writes that are based on an older state of the store, or that reuse unique values: the store must refuse each as a whole.
 
 use engine::{
     event_list::Epoch,
@@ -16,9 +16,9 @@ use super::*;
 
 /// Blocks between two stale writes.
 const WRITTEN_EVERY: u64 = 4;
-/// How long after its start a simulation has nothing that was forgotten, milliseconds.
+/// How long after its start a simulation has no expired records, milliseconds.
 const REMEMBERED_MS: u64 = 20 * 3_600_000;
-/// A value that each stale batch writes first: it must never be there.
+/// A value that each stale batch writes first: it must never be stored.
 const MARKER: &str = "a stale write";
 
 /// Why the store must refuse.
@@ -41,13 +41,13 @@ impl Wanted {
     }
 }
 
-/// What stale writes are made of: rows that are durable now.
+/// The sources of stale writes: durable rows.
 struct Rows<'a> {
     observer: &'a Observer,
     random: &'a mut Random,
 }
 
-/// A stale batch; none if there is nothing to be stale about.
+/// A stale batch; none if there are no rows for one.
 type Stale = fn(&mut Rows<'_>) -> Option<(Vec<Write>, Wanted)>;
 
 impl Rows<'_> {
@@ -146,7 +146,7 @@ fn merchant(merchant: Merchant, expected: Option<u64>) -> Write {
     Write::Merchant { merchant: Box::new(merchant), expected }
 }
 
-/// Returns writes that conflict with what is there.
+/// Returns writes that conflict with durable rows.
 fn conflict(writes: impl IntoIterator<Item = Write>) -> Option<(Vec<Write>, Wanted)> {
     Some((writes.into_iter().collect(), Wanted::Conflict))
 }
@@ -342,7 +342,7 @@ const STALE: [Stale; 38] = [
         let expected = Some(stored.at.minus(Duration::from_secs(1)));
         conflict([Write::Rate { rate: stored, expected }])
     },
-    // What else is done once.
+    // Other unique rows.
     |rows| {
         if let Some(kept) = rows.observer.unmatched.values().find(|kept| {
             let key = (kept.transfer.tx_id, kept.transfer.position.op_in_tx);
@@ -370,7 +370,7 @@ impl Simulation {
             let observer = lock(&self.observer);
             let mut streams = lock(&self.streams);
             let random = &mut streams.stale;
-            // What is durable is not known for certain.
+            // It is not known for certain what is durable.
             if random.below(WRITTEN_EVERY) != 0 || !observer.unknown_commits.is_empty() || observer.was_damaged {
                 return;
             }

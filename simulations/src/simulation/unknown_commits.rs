@@ -58,7 +58,7 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             | Write::CheckCompliance(_)
             | Write::Admit { .. }
             | Write::Compliance { .. } => continue,
-            // The place up to which something is read, in one batch with what was found there.
+            // A read position, in one batch with what was found there.
             Write::Note { name, value, .. } => store.note(name).await?.as_ref() == Some(value),
             Write::Reconciliation { day, .. } => store.reconciled_days(None, usize::MAX).await?.contains(day),
             Write::Audit(entry) => {

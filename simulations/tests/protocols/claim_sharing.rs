@@ -1,9 +1,9 @@
-//! One payment settled through two engines: whoever broadcasts a transaction that another engine has claimed first marks its claim
+//! One payment settled through two engines: an engine that broadcasts a transaction of another engine's claim first marks the claim
 //! as shared, and a refusal is recorded only on a claim that is not.
 //!
 //! An engine broadcasts what it has claimed, or what it has marked as shared. A node refuses the transaction until its payer has the
-//! money, or takes it; requests and their answers may be late or lost; engines crash, and adopt open claims when they start. A
-//! refusal that nobody else can have overtaken is recorded by compare-and-set, and the payer is told that the payment is off: the
+//! money, or takes it; requests and their responses may be late or lost; engines crash, and adopt open claims when they start. A
+//! refusal that no other broadcast can have overtaken is recorded by compare-and-set, and the payer gets a final refusal: the
 //! transaction must never be in a block then.
 
 use super::explorer::{Explored, Protocol, Step, explore};
@@ -21,7 +21,7 @@ enum Sharing {
     Unmarked,
     /// The claim is marked after the broadcast.
     MarkedAfterwards,
-    /// The claim is marked, and a refusal is recorded all the same.
+    /// The claim is marked, and a refusal is recorded nevertheless.
     Ignored,
 }
 
@@ -35,18 +35,18 @@ struct ClaimSharing {
 struct State {
     claim: Claim,
     engines: [Engine; ENGINES],
-    /// Broadcasts of an engine that have not reached the node, and whether it still waits for an answer.
+    /// Broadcasts of an engine that have not reached the node, and whether it still waits for a response.
     travelling: Vec<(usize, bool)>,
     transaction: Transaction,
-    /// Whether the payer has the money: only then a node takes the transaction.
+    /// Whether the payer has the money: only then a node accepts the transaction.
     has_money: bool,
-    /// Callers who were told that their request made the payment.
+    /// Callers that got the original receipt of the payment.
     successes: u8,
     losses: u8,
     crashes: u8,
 }
 
-/// The claim as it is durable.
+/// The durable claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Claim {
     None,
@@ -62,7 +62,7 @@ enum Transaction {
     Nowhere,
     Waiting,
     InBlock,
-    /// Its expiration is past for good, and it is in no block.
+    /// It has expired by an irreversible block, and is in no block.
     Over,
 }
 
@@ -72,7 +72,7 @@ struct Engine {
     has_caller: bool,
     /// Broadcasts that it may still make.
     broadcasts: u8,
-    /// Whether somebody may have the transaction already.
+    /// Whether a node may already have the transaction.
     possibly_sent: bool,
     at: At,
 }
@@ -166,22 +166,22 @@ impl ClaimSharing {
                 }),
                 Claim::None => {}
                 claim if claim.is_open() => step("finds an open claim", &|next, at| next.engines[at].at = At::Found),
-                _ => step("reads a decided claim", &tell),
+                _ => step("reads a decided claim", &respond),
             },
             At::Found => step("adopts the claim", &|next, at| {
                 if self.sharing != Sharing::Unmarked && self.sharing != Sharing::MarkedAfterwards {
                     if !next.claim.is_open() {
-                        return tell(next, at);
+                        return respond(next, at);
                     }
                     next.claim = Claim::Shared;
                 }
                 next.engines[at].at = At::Follows;
                 next.engines[at].possibly_sent = true;
             }),
-            At::Follows if !state.claim.is_open() => step("reads the outcome", &tell),
+            At::Follows if !state.claim.is_open() => step("reads the outcome", &respond),
             At::Follows if is_over => step("records the expiration", &|next, at| {
                 next.claim = Claim::Expired;
-                tell(next, at);
+                respond(next, at);
             }),
             At::Follows if engine.broadcasts > 0 => step("broadcasts", &|next, at| {
                 let is_adopted = engine.possibly_sent && self.sharing == Sharing::MarkedAfterwards;
@@ -197,7 +197,7 @@ impl ClaimSharing {
             At::WasRefused if engine.possibly_sent => {
                 step("knows that a refusal proves nothing", &|next, at| next.engines[at].at = At::Follows);
             }
-            // The nodes are asked whether one has it all the same.
+            // The nodes are queried whether one has it nevertheless.
             At::WasRefused if matches!(state.transaction, Transaction::Waiting | Transaction::InBlock) => {
                 step("finds the transaction at a node", &|next, at| next.engines[at].at = At::Follows);
             }
@@ -208,7 +208,7 @@ impl ClaimSharing {
                 let is_allowed = read == Claim::Open || self.sharing == Sharing::Ignored && read == Claim::Shared;
                 if is_allowed && next.claim == read {
                     next.claim = Claim::Refused;
-                    return tell(next, at);
+                    return respond(next, at);
                 }
                 next.engines[at].possibly_sent = true;
                 next.engines[at].at = At::Follows;
@@ -218,8 +218,8 @@ impl ClaimSharing {
     }
 }
 
-/// Tells a caller what became of the payment: a success once, by compare-and-set.
-fn tell(next: &mut State, number: usize) {
+/// Responds to a caller with the outcome of the payment: a success once, by compare-and-set.
+fn respond(next: &mut State, number: usize) {
     if std::mem::take(&mut next.engines[number].has_caller)
         && let Claim::Settled { is_reported } = &mut next.claim
         && !std::mem::replace(is_reported, true)
@@ -229,7 +229,7 @@ fn tell(next: &mut State, number: usize) {
     next.engines[number].at = At::Done;
 }
 
-/// A caller's engine crashes and starts again, or gets no answer to its broadcast, which may still arrive.
+/// A caller's engine crashes and restarts, or gets no response to its broadcast, which may still arrive.
 fn failures(state: &State, number: usize, steps: &mut Vec<(Step, State)>) {
     let disconnect = |next: &mut State| {
         next.travelling.iter_mut().filter(|(of, _)| *of == number).for_each(|(_, waits)| *waits = false);
@@ -265,7 +265,7 @@ fn arrive(state: &State, at: usize, steps: &mut Vec<(Step, State)>) {
             next.transaction = Transaction::Waiting;
             true
         }
-        // A duplicate is taken.
+        // A duplicate is accepted.
         Transaction::Waiting | Transaction::InBlock => true,
         Transaction::Nowhere | Transaction::Over => false,
     };
@@ -277,7 +277,7 @@ fn arrive(state: &State, at: usize, steps: &mut Vec<(Step, State)>) {
     steps.push(((text, number), next));
 }
 
-/// What the ledger does, and the engine that reads it.
+/// Steps of the ledger, and of the engine that reads it.
 fn chain_steps(state: &State, steps: &mut Vec<(Step, State)>) {
     let mut step = |text: &'static str, change: &dyn Fn(&mut State)| {
         let mut next = state.clone();

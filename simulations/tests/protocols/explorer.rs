@@ -1,28 +1,28 @@
-//! Visits every state of a protocol that its steps can reach, in breadth, and checks each.
+//! Visits every reachable state of a protocol, breadth first, and checks each.
 
 use std::{collections::VecDeque, hash::Hash};
 
 use simulations::index::Index;
 
-/// What happens in a step, and to whom.
+/// What happens in a step, and to which participant.
 pub(crate) type Step = (&'static str, usize);
 
 /// A protocol with few participants, few requests and few failures.
 pub(crate) trait Protocol {
-    /// Everything that decides what can happen next.
+    /// The state.
     type State: Clone + Eq + Hash;
 
-    /// Returns the state in which it begins.
+    /// Returns the initial state.
     fn begin(&self) -> Self::State;
 
-    /// Adds every step that can be taken next, with the state that it leads to.
+    /// Adds every possible next step, with the state that it leads to.
     fn steps(&self, state: &Self::State, steps: &mut Vec<(Step, Self::State)>);
 
     /// Checks a state; one without a next step is `last`.
     fn check(&self, state: &Self::State, last: bool) -> Result<(), String>;
 }
 
-/// What an exploration found.
+/// The result of an exploration.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Explored {
     /// Distinct states.

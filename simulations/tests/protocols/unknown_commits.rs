@@ -2,7 +2,7 @@
 //!
 //! Each engine adds its own mark to the row, once, by compare-and-set of the version that it read. A commit travels to the store,
 //! is executed there, is confirmed by the standby, and its response travels back; the connection may break at any of these
-//! places, and a request that is still under way may be executed later. The engine then writes the id of its commit as
+//! places, and a request that is still in flight may be executed later. The engine then writes the id of its commit as
 //! forbidden, which waits for a commit that is being executed, and repeats what was forbidden under another id.
 
 use super::explorer::{Explored, Protocol, Step, explore};
@@ -11,7 +11,7 @@ use super::explorer::{Explored, Protocol, Step, explore};
 const ENGINES: usize = 2;
 const TRIES: u8 = 2;
 
-/// How an engine finds out what became of a commit.
+/// How an engine resolves the outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resolution {
     /// It writes the id as forbidden.
@@ -35,7 +35,7 @@ struct UnknownCommits {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     engines: [Engine; ENGINES],
-    /// Requests that travel to the store, sorted: they arrive in any order. Several of one engine may be under way once a
+    /// Requests in flight to the store, sorted: they arrive in any order. Several of one engine may be in flight once a
     /// connection broke.
     travelling: Vec<Request>,
     /// Requests that the store executes, in the order in which they began.
@@ -46,7 +46,7 @@ struct State {
     crashes: u8,
 }
 
-/// What is confirmed.
+/// Confirmed commits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Store {
     version: u8,
@@ -74,14 +74,14 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Engine {
-    /// It has read the row, and is about to commit for the so-manieth time.
+    /// It has read the row, and is about to commit; with the number of the attempt.
     Ready {
         tries: u8,
     },
     Commits {
         tries: u8,
     },
-    /// It does not know what became of its commit.
+    /// It does not know the outcome of its commit.
     Unsure {
         tries: u8,
     },
@@ -92,11 +92,11 @@ enum Engine {
     Succeeded,
     /// It reported to its caller that nothing was written.
     Refused,
-    /// It crashed, or gave up without knowing.
+    /// It crashed, or exited without knowing.
     Gone,
 }
 
-/// What the store answers.
+/// A response of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Applied,
@@ -192,7 +192,7 @@ impl UnknownCommits {
             let mut next = disconnected(state, number);
             next.breaks -= 1;
             next.engines[number] = Engine::Unsure { tries };
-            // What was still on its way may be lost with the connection, or arrive all the same.
+            // What was in flight may be lost with the connection, or arrive nevertheless.
             let mut lost = next.clone();
             lost.travelling.retain(|request| request.id.0 != number);
             steps.push((("loses its connection", number), next));
@@ -219,7 +219,7 @@ impl UnknownCommits {
             let engine = &mut next.engines[request.id.0];
             *engine = match (*engine, answer) {
                 (Engine::Commits { .. } | Engine::Resolves { .. }, Answer::Applied) => Engine::Succeeded,
-                // The row has changed: it is read again, and judged anew.
+                // The row has changed: it is read again.
                 (Engine::Commits { tries } | Engine::Resolves { tries }, _) => again(tries),
                 (other, _) => other,
             };
@@ -258,12 +258,12 @@ impl Store {
     }
 }
 
-/// Returns what an engine does after nothing was written: it tries again, or reports that.
+/// Returns the state of an engine after nothing was written: it retries, or reports that.
 fn again(tries: u8) -> Engine {
     if tries + 1 < TRIES { Engine::Ready { tries: tries + 1 } } else { Engine::Refused }
 }
 
-/// Returns the state in which an engine hears nothing more of what it has sent.
+/// Returns the state in which an engine gets no more responses to what it has sent.
 fn disconnected(state: &State, number: usize) -> State {
     let mut next = state.clone();
     let own = next.travelling.iter_mut().chain(&mut next.executing).filter(|request| request.id.0 == number);
@@ -272,7 +272,7 @@ fn disconnected(state: &State, number: usize) -> State {
     next
 }
 
-/// The standby takes over, and every connection breaks. What is executed and not confirmed is dropped, from some commit on.
+/// The standby takes over, and every connection breaks. Executed commits without a confirmation are dropped, from some commit on.
 fn fail_over(state: &State, resolution: Resolution, steps: &mut Vec<(Step, State)>) {
     for kept in 0..=state.executing.len() {
         let mut next = state.clone();

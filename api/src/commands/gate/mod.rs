@@ -64,7 +64,7 @@ pub(super) struct Args {
     settings: SettingsArgs,
     #[command(flatten)]
     engine: EngineFlags,
-    /// Settle by a running engine instead of one in this process (setting engine_url); the merchant's API key is in
+    /// Settle through a running engine instead of one in this process (setting engine_url); the merchant's API key is in
     /// HIVETILL_API_KEY
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,

@@ -31,7 +31,7 @@ use super::{
     state::{State, Step},
     upstream::{Upstream, target},
 };
-use crate::commands::pay::exchange;
+use crate::commands::payer::exchange;
 
 const DISCOVERY: &str = "/.well-known/x402";
 const HEALTH: &str = "/healthz";

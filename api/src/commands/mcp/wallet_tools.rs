@@ -9,7 +9,12 @@ use serde_json::{Value, json};
 
 use super::advice;
 use crate::commands::{
-    pay::{self, key::NoKey, request::Request},
+    payer::{
+        exchange::check_transport,
+        failure::Failure,
+        key::NoKey,
+        request::{BadRequest, Request},
+    },
     wallet::{self, Purchase, Wallet},
 };
 
@@ -75,11 +80,11 @@ impl WalletTools {
         arguments: &PayUrl,
         progress: &(dyn Fn(&str) + Sync),
         report: &mut Value,
-    ) -> Result<(), pay::Failure> {
+    ) -> Result<(), Failure> {
         let request = request_of(arguments)?;
-        pay::check_transport(&request.url, self.allow_http)?;
+        check_transport(&request.url, self.allow_http)?;
         let max = arguments.max_amount.as_deref().map(Money::parse_ledger).transpose();
-        let max = max.map_err(|error| pay::request::BadRequest::Argument("maxAmount", error.to_string()))?;
+        let max = max.map_err(|error| BadRequest::Argument("maxAmount", error.to_string()))?;
         // The policy may have changed since the last call.
         let wallet = self.wallet.reopen()?;
         let purchase = Purchase {
@@ -112,8 +117,8 @@ impl WalletTools {
     }
 }
 
-fn request_of(arguments: &PayUrl) -> Result<Request, pay::Failure> {
-    let bad = |name, why: String| pay::request::BadRequest::Argument(name, why);
+fn request_of(arguments: &PayUrl) -> Result<Request, Failure> {
+    let bad = |name, why: String| BadRequest::Argument(name, why);
     let url = Url::parse(&arguments.url).map_err(|error| bad("url", error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(bad("url", "must begin with https:// or http://".to_owned()).into());

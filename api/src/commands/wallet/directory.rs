@@ -14,7 +14,7 @@ use super::{
     policy_file::PolicyFile,
     store::{self, Store},
 };
-use crate::commands::pay::{
+use crate::commands::payer::{
     failure::Failure,
     key::{KeySource, NoKey},
     ledger::Ledger,

@@ -16,7 +16,7 @@ use toml::Table;
 
 use super::error::Error;
 use crate::commands::{
-    pay::key::KeySource,
+    payer::key::KeySource,
     section::{Reading, Section},
 };
 

@@ -19,7 +19,7 @@ use super::{
     failpoint,
     store::{Proposal, Reservation},
 };
-use crate::commands::pay::{
+use crate::commands::payer::{
     account::check_account,
     exchange::{self, Response, conclude, merge, request_quote},
     failure::Failure,

@@ -49,7 +49,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Candidates", object(&[("data", array(candidate))]));
     add("Assign", object(&[("paymentId", text())]));
     add("Ignore", optional(&[("note", nullable(text()))]));
-    let kind = words(record::RESOLUTION_WORDS.words);
+    let kind = words(record::RESOLUTION_NAMES.names);
     add("Resolve", with(object(&[("kind", kind)]), &[("note", nullable(text())), ("txId", nullable(text()))]));
     add("RefundPlan", refund_plan());
 }
@@ -72,7 +72,7 @@ fn create_payment() -> Value {
 
 /// The exceptions of a payment.
 fn exceptions() -> Value {
-    array(words(record::EXCEPTION_WORDS.words))
+    array(words(record::EXCEPTION_NAMES.names))
 }
 
 /// The body of a webhook, which is the same in the list and in the stream of events.
@@ -144,8 +144,8 @@ fn sale() -> Value {
 fn unmatched() -> Value {
     object(&[
         ("id", text()),
-        ("status", words(record::UNMATCHED_STATUS_WORDS.words)),
-        ("reason", words(record::UNMATCHED_REASON_WORDS.words)),
+        ("status", words(record::UNMATCHED_STATUS_NAMES.names)),
+        ("reason", words(record::UNMATCHED_REASON_NAMES.names)),
         ("txId", text()),
         ("opIndex", count()),
         ("blockNum", count()),

@@ -53,7 +53,7 @@ pub(super) fn currency() -> Value {
 }
 
 pub(super) fn status() -> Value {
-    words(record::STATUS_WORDS.words)
+    words(record::STATUS_NAMES.names)
 }
 
 pub(super) fn reference(name: &str) -> Value {

@@ -4,7 +4,7 @@ use proto::v1::{self, PaymentStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{schema::StatusWord, words::status_name};
+use super::{names::status_name, schema::StatusName};
 
 /// Returns the request to cancel that is undecided or in force.
 pub(crate) fn active_request(payment: &v1::Payment) -> Option<&v1::Cancellation> {
@@ -21,7 +21,7 @@ pub(crate) fn undecided(payment: &v1::Payment) -> Option<&v1::Cancellation> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Requested<'a> {
     id: &'a str,
-    status: StatusWord,
+    status: StatusName,
     cancel_requested: bool,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Requested<'a> {
     pub(crate) fn of(payment: &'a v1::Payment) -> Self {
         Self {
             id: &payment.id,
-            status: StatusWord(status_name(payment.status)),
+            status: StatusName(status_name(payment.status)),
             cancel_requested: active_request(payment).is_some(),
         }
     }

@@ -5,9 +5,9 @@ use proto::v1;
 use serde::Serialize;
 
 use super::{
+    names::{network_name, proof_method_name, verification_name},
     schema::Text,
     value::instant,
-    words::{network_name, proof_method_name, verification_name},
 };
 
 /// The record of a merchant.

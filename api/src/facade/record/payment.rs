@@ -15,14 +15,14 @@ use utoipa::{
 
 use super::{
     cancellation,
-    schema::{
-        CancelledByWord, Code, DispositionWord, ExceptionWord, FinalityWord, Formatted, ProviderWord, ResolutionWord,
-        RouteWord, StatusReasonWord, StatusWord, Text, Time, Units,
-    },
-    value::{Sum, instant, price},
-    words::{
+    names::{
         cancelled_by_name, disposition_name, exception_name, finality_name, resolution_name, route_name, status_name,
     },
+    schema::{
+        CancelledByName, Code, DispositionName, ExceptionName, FinalityName, Formatted, ProviderName, ResolutionName,
+        RouteName, StatusName, StatusReasonName, Text, Time, Units,
+    },
+    value::{Sum, instant, price},
 };
 
 /// The payment provider of every record.
@@ -57,7 +57,7 @@ impl Amount {
 pub(crate) struct Created<'a> {
     id: &'a str,
     slug: &'a str,
-    status: StatusWord,
+    status: StatusName,
     #[schema(format = "uri")]
     checkout_url: String,
     #[schema(format = "uri")]
@@ -84,7 +84,7 @@ impl<'a> Created<'a> {
         Ok(Self {
             id: &payment.id,
             slug: &payment.slug,
-            status: StatusWord(status_name(payment.status)),
+            status: StatusName(status_name(payment.status)),
             checkout_url: checkout_url(base_url, &payment.id),
             slug_url: slug_url(base_url, &payment.slug),
             fee: Text(payment.fee_units),
@@ -135,7 +135,7 @@ pub(crate) fn slug_url(base_url: &str, slug: &str) -> String {
 pub(crate) struct Payment<'a> {
     id: &'a str,
     merchant_id: &'a str,
-    status: StatusWord,
+    status: StatusName,
     #[schema(format = "uri")]
     checkout_url: String,
     slug: &'a str,
@@ -174,7 +174,7 @@ pub(crate) struct Payment<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     merchant_icon_url: Option<&'a str>,
-    provider_id: ProviderWord,
+    provider_id: ProviderName,
     /// The transaction that completed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -188,7 +188,7 @@ pub(crate) struct Payment<'a> {
     amount_overpaid: Units,
     amount_late: Units,
     amount_refunded: Units,
-    exceptions: Vec<ExceptionWord>,
+    exceptions: Vec<ExceptionName>,
     /// Those of a signed transaction, those that completed the payment and the newest others, at most 20. All of them:
     /// `/transfers`.
     transfers: Vec<Transfer<'a>>,
@@ -205,15 +205,15 @@ pub(crate) struct Payment<'a> {
 
     // Origin of the payment.
     #[schema(required = true)]
-    previous_status: Option<StatusWord>,
+    previous_status: Option<StatusName>,
     #[schema(required = true)]
-    status_reason: Option<StatusReasonWord>,
+    status_reason: Option<StatusReasonName>,
     /// Whether a request to cancel is undecided or in force.
     cancel_requested: bool,
     #[schema(required = true)]
     cancel_requested_at: Option<Time>,
     #[schema(required = true)]
-    cancelled_by: Option<CancelledByWord>,
+    cancelled_by: Option<CancelledByName>,
     /// The last block time at which a transfer still counts.
     #[schema(required = true)]
     cutoff: Option<Time>,
@@ -239,7 +239,7 @@ impl<'a> Payment<'a> {
         Ok(Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
-            status: StatusWord(status_name(payment.status)),
+            status: StatusName(status_name(payment.status)),
             checkout_url: checkout_url(base_url, &payment.id),
             slug: &payment.slug,
             slug_url: slug_url(base_url, &payment.slug),
@@ -260,7 +260,7 @@ impl<'a> Payment<'a> {
             redirection_url: payment.redirect_url.as_deref(),
             merchant_name: &payment.merchant_name,
             merchant_icon_url: payment.merchant_icon_url.as_deref(),
-            provider_id: ProviderWord(PROVIDER),
+            provider_id: ProviderName(PROVIDER),
             internal_id: tx_id,
             pay_to: &payment.pay_to,
             memo: &payment.memo,
@@ -269,7 +269,7 @@ impl<'a> Payment<'a> {
             amount_overpaid: Text(payment.amount_overpaid_units),
             amount_late: Text(payment.amount_late_units),
             amount_refunded: Text(payment.amount_refunded_units),
-            exceptions: payment.exceptions.iter().map(|wire| ExceptionWord(exception_name(*wire))).collect(),
+            exceptions: payment.exceptions.iter().map(|wire| ExceptionName(exception_name(*wire))).collect(),
             transfers: payment.transfers.iter().map(Transfer::of).collect::<Result<_, _>>()?,
             transfer_count: payment.transfer_count,
             refunds: payment.refunds.iter().map(Refund::of).collect::<Result<_, _>>()?,
@@ -277,11 +277,11 @@ impl<'a> Payment<'a> {
             needs_attention: payment.needs_attention,
             tx_id,
             tx_hint: payment.tx_hint.as_deref(),
-            previous_status: (payment.previous_status != 0).then(|| StatusWord(status_name(payment.previous_status))),
-            status_reason: payment.status_reason().rest_name().map(StatusReasonWord),
+            previous_status: (payment.previous_status != 0).then(|| StatusName(status_name(payment.previous_status))),
+            status_reason: payment.status_reason().rest_name().map(StatusReasonName),
             cancel_requested: request.is_some(),
             cancel_requested_at: request.map(|request| Text(instant(request.requested_at))),
-            cancelled_by: request.map(|request| CancelledByWord(cancelled_by_name(request.by))),
+            cancelled_by: request.map(|request| CancelledByName(cancelled_by_name(request.by))),
             cutoff: request.map(|request| Text(instant(request.cutoff))),
             wallet_opened_at: payment.wallet_opened_at.map(|at| Text(instant(at))),
             sequence: payment.sequence,
@@ -348,9 +348,9 @@ pub(crate) struct Transfer<'a> {
     amount: Sum,
     /// The first 256 characters; a longer one ends with an ellipsis.
     memo: &'a str,
-    finality: FinalityWord,
-    disposition: DispositionWord,
-    route: RouteWord,
+    finality: FinalityName,
+    disposition: DispositionName,
+    route: RouteName,
     /// Whether text around the payment's name in the memo was ignored.
     memo_normalized: bool,
 }
@@ -368,9 +368,9 @@ impl<'a> Transfer<'a> {
             to: &transfer.to_account,
             amount: Sum::of(transfer.amount.as_ref())?,
             memo: &transfer.memo,
-            finality: FinalityWord(finality_name(transfer.finality)),
-            disposition: DispositionWord(disposition_name(transfer.disposition)),
-            route: RouteWord(route_name(transfer.route)),
+            finality: FinalityName(finality_name(transfer.finality)),
+            disposition: DispositionName(disposition_name(transfer.disposition)),
+            route: RouteName(route_name(transfer.route)),
             memo_normalized: transfer.memo_normalized,
         })
     }
@@ -395,7 +395,7 @@ impl<'a> Refund<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Resolution<'a> {
-    kind: ResolutionWord,
+    kind: ResolutionName,
     by: &'a str,
     at: Time,
     note: &'a str,
@@ -406,7 +406,7 @@ struct Resolution<'a> {
 impl<'a> Resolution<'a> {
     fn of(resolution: &'a v1::Resolution) -> Self {
         Self {
-            kind: ResolutionWord(resolution_name(resolution.kind)),
+            kind: ResolutionName(resolution_name(resolution.kind)),
             by: &resolution.by,
             at: Text(instant(resolution.at)),
             note: &resolution.note,

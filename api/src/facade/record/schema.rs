@@ -16,8 +16,8 @@ use utoipa::{
     },
 };
 
-use super::words::{
-    CANCELLED_BY_WORDS, DISPOSITION_WORDS, EXCEPTION_WORDS, FINALITY_WORDS, RESOLUTION_WORDS, ROUTE_WORDS, STATUS_WORDS,
+use super::names::{
+    CANCELLED_BY_NAMES, DISPOSITION_NAMES, EXCEPTION_NAMES, FINALITY_NAMES, RESOLUTION_NAMES, ROUTE_NAMES, STATUS_NAMES,
 };
 
 /// A value that is serialized as its text.
@@ -67,9 +67,9 @@ texts! {
     Timestamp, "Time", string().format(Some(SchemaFormat::Custom("date-time".to_owned())));
 }
 
-/// Defines a string type for each list of words. The schema of a type lists its words.
-macro_rules! words {
-    ($($(#[$doc:meta])* $Name:ident: $words:expr;)+) => {
+/// Defines a string type for each list of names. The schema of a type lists them.
+macro_rules! names {
+    ($($(#[$doc:meta])* $Name:ident: $names:expr;)+) => {
         $(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -78,7 +78,7 @@ macro_rules! words {
 
             impl PartialSchema for $Name {
                 fn schema() -> RefOr<Schema> {
-                    string().enum_values(Some($words)).into()
+                    string().enum_values(Some($names)).into()
                 }
             }
 
@@ -87,23 +87,23 @@ macro_rules! words {
     };
 }
 
-words! {
+names! {
     /// The state of a payment.
-    StatusWord: STATUS_WORDS.words.iter().copied();
+    StatusName: STATUS_NAMES.names.iter().copied();
     /// Why a payment is in its state.
-    StatusReasonWord: v1::PaymentStatusReason::ALL.iter().filter_map(|reason| reason.rest_name());
+    StatusReasonName: v1::PaymentStatusReason::ALL.iter().filter_map(|reason| reason.rest_name());
     /// An exception of a payment.
-    ExceptionWord: EXCEPTION_WORDS.words.iter().copied();
+    ExceptionName: EXCEPTION_NAMES.names.iter().copied();
     /// Whether a block can still be replaced.
-    FinalityWord: FINALITY_WORDS.words.iter().copied();
+    FinalityName: FINALITY_NAMES.names.iter().copied();
     /// What a transfer counts as.
-    DispositionWord: DISPOSITION_WORDS.words.iter().copied();
+    DispositionName: DISPOSITION_NAMES.names.iter().copied();
     /// The way a transfer was signed.
-    RouteWord: ROUTE_WORDS.words.iter().copied();
+    RouteName: ROUTE_NAMES.names.iter().copied();
     /// Who requested the cancellation.
-    CancelledByWord: CANCELLED_BY_WORDS.words.iter().copied();
+    CancelledByName: CANCELLED_BY_NAMES.names.iter().copied();
     /// A decision about exceptions.
-    ResolutionWord: RESOLUTION_WORDS.words.iter().copied();
+    ResolutionName: RESOLUTION_NAMES.names.iter().copied();
     /// The payment provider.
-    ProviderWord: ["hive"];
+    ProviderName: ["hive"];
 }

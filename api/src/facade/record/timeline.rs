@@ -6,10 +6,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
+    names::{disposition_name, exception_name, finality_name, resolution_name, status_name},
     payment::Payment,
     schema::{Text, Time},
     value::{instant, money},
-    words::{disposition_name, exception_name, finality_name, resolution_name, status_name},
 };
 
 /// One entry.

@@ -332,7 +332,7 @@ impl Row for v1::Payment {
             self.memo.clone(),
             self.tx_id.clone().unwrap_or_default(),
             payers.join(" "),
-            record::exception_words(&self.exceptions).join(" "),
+            record::exception_names(&self.exceptions).join(" "),
             self.needs_attention.to_string(),
             self.livemode.to_string(),
         ])

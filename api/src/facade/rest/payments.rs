@@ -8,7 +8,7 @@ use warp::reply::Response;
 
 use crate::facade::{
     http::{call::Call, refusal::Refusal, response, state::Facade},
-    record::{self, Created, CreatedShort, Page, StatusWord, Text, Time, Units},
+    record::{self, Created, CreatedShort, Page, StatusName, Text, Time, Units},
 };
 
 /// Creates a payment and returns its links.
@@ -71,7 +71,7 @@ pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Res
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StatusBody<'a> {
     id: &'a str,
-    status: StatusWord,
+    status: StatusName,
     #[schema(required = true)]
     completed_at: Option<Time>,
 }
@@ -82,7 +82,7 @@ pub(crate) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<
     let status = facade.engine.get_payment_status(request).await?.into_inner();
     let body = StatusBody {
         id: &status.id,
-        status: StatusWord(record::status_name(status.status)),
+        status: StatusName(record::status_name(status.status)),
         completed_at: status.completed_at.map(|at| Text(record::instant(at))),
     };
     Ok(response::json(StatusCode::OK, &body))

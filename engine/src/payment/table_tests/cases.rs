@@ -107,7 +107,7 @@ fn a_merchant_cannot_pay_itself() {
 
 #[test]
 fn a_transfer_to_another_account_is_rejected() {
-    let foreign = Transfer { to: name("somebody"), ..transfer(1, 1_000, OPENED + 9) };
+    let foreign = Transfer { to: name("third.party"), ..transfer(1, 1_000, OPENED + 9) };
     Case::of(open()).refused(
         credit(foreign, Finality::Irreversible),
         OPENED + 12,

@@ -103,12 +103,12 @@ fn claimed_transactions_stay_listed() {
     assert!(case.payment.listed(tx(5), 0).is_some() && case.payment.claim.is_some());
     let settled = case.then(paid(5, 1_000, OPENED + 12), OPENED + 70);
     assert!(settled.payment.claim.is_none(), "every transfer of it is final");
-    let buried = dusted(claimed(), 0..50, hive(1), Finality::Irreversible)
+    let expired = dusted(claimed(), 0..50, hive(1), Finality::Irreversible)
         .then(credit(transfer(5, 1_000, OPENED + 12), Finality::Reversible), OPENED + 12);
-    let buried = dusted(buried, 50..100, hive(1), Finality::Irreversible);
-    let bury = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 601) };
-    let buried = buried.then(bury, OPENED + 660);
-    assert_eq!((buried.rows[&(tx(5), 0)].finality, buried.payment.is_reversed), (Finality::Orphaned, true));
+    let expired = dusted(expired, 50..100, hive(1), Finality::Irreversible);
+    let mark_expired = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 601) };
+    let expired = expired.then(mark_expired, OPENED + 660);
+    assert_eq!((expired.rows[&(tx(5), 0)].finality, expired.payment.is_reversed), (Finality::Orphaned, true));
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn attach(transfer: Transfer) -> Command {
     Command::Assign(Assignment { transfer, route: Route::Manual, memo_normalized: false, by })
 }
 
-fn stray(n: u8, units: u64, seconds: u64) -> Transfer {
+fn unmatched(n: u8, units: u64, seconds: u64) -> Transfer {
     Transfer { memo: "thanks".to_owned(), ..transfer(n, units, seconds) }
 }
 
@@ -71,24 +71,24 @@ fn late() -> Case {
 #[test]
 fn an_assigned_transfer_counts_and_is_marked_manual() {
     let case = Case::of(open())
-        .then(attach(stray(1, 400, OPENED + 9)), OPENED + 60)
+        .then(attach(unmatched(1, 400, OPENED + 9)), OPENED + 60)
         .is(State::Pending, &["underpaid", "manual"])
-        .then(attach(stray(2, 600, EXPIRES)), EXPIRES + 90)
+        .then(attach(unmatched(2, 600, EXPIRES)), EXPIRES + 90)
         .is(State::Completed, &["manual"])
-        .refused(attach(stray(2, 600, EXPIRES)), EXPIRES + 91, Rejection::Unchanged { id: ID });
+        .refused(attach(unmatched(2, 600, EXPIRES)), EXPIRES + 91, Rejection::Unchanged { id: ID });
     assert_eq!((case.payment.transfers[1].route, case.events.len()), (Route::Manual, 1));
 }
 
 #[test]
 fn an_assigned_transfer_that_came_too_late_is_late() {
     Case::of(open())
-        .then(attach(stray(1, 1_000, EXPIRES + 1)), EXPIRES + 2)
+        .then(attach(unmatched(1, 1_000, EXPIRES + 1)), EXPIRES + 2)
         .is(State::Pending, &["paid_late", "manual"])
         .then(expire(EXPIRES + 3), EXPIRES + 6)
-        .then(attach(stray(2, 1_000, OPENED + 9)), EXPIRES + 9)
+        .then(attach(unmatched(2, 1_000, OPENED + 9)), EXPIRES + 9)
         .is(State::SystemCancelled, &["paid_late", "manual"])
         .sums(0, 1_000, 0, 2_000);
-    let elsewhere = Transfer { to: name("red.mugs"), ..stray(1, 1_000, OPENED + 9) };
+    let elsewhere = Transfer { to: name("red.mugs"), ..unmatched(1, 1_000, OPENED + 9) };
     Case::of(open()).refused(attach(elsewhere), OPENED + 10, Rejection::ForeignTransfer { id: ID });
 }
 
@@ -209,9 +209,9 @@ fn no_refund_is_due_in_a_currency_whose_counted_money_is_reversible() {
             .is(State::Completed, &["paid_again", "wrong_currency"])
     };
     assert_eq!(owed(&completed()), lines(&[("alice", "0.050 HIVE")]), "it may become the only counted transfer");
-    let bury = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) };
+    let mark_expired = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) };
     let all = lines(&[("alice", "0.050 HIVE"), ("alice", "0.700 HBD")]);
-    let reversed = completed().then(bury, OPENED + 603);
+    let reversed = completed().then(mark_expired, OPENED + 603);
     assert_eq!((reversed.payment.is_reversed, owed(&reversed)), (true, all.clone()));
     let is_final = completed().then(settle(ClaimFinality::Irreversible, OPENED + 6), OPENED + 66);
     assert_eq!(owed(&is_final), all);

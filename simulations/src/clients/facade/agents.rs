@@ -1,4 +1,4 @@
-//! Agents who pay at the checkout's address or through the facilitator, and read the verdict from the answer.
+//! Agents that pay at the checkout URL or through the facilitator, and read the verdict from the response.
 
 use engine::{
     hive::Operation,
@@ -15,17 +15,17 @@ const NETWORK: &str = "hive:mainnet";
 const SETTLE: &str = "/api/public/x402/settle";
 const VERIFY: &str = "/api/public/x402/verify";
 
-/// How an agent hands its payment in.
+/// How an agent submits its payment.
 enum Way {
-    /// At the checkout's address.
+    /// At the checkout URL.
     Checkout(String),
-    /// By the facilitator, as anybody may.
+    /// Through the facilitator, without authentication.
     Facilitator,
-    /// By the facilitator, through a server that shows a merchant's key, perhaps under an idempotency key.
+    /// Through the facilitator, by a server with a merchant's API key, optionally with an idempotency key.
     Seller { key: String, name: Option<String> },
 }
 
-/// Settles a payment: through the interface, where there is one.
+/// Settles a payment: through the facade, where there is one.
 pub(in crate::clients) async fn settle_payment(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -38,7 +38,7 @@ pub(in crate::clients) async fn settle_payment(
     client.settle(number, request).await
 }
 
-/// Asks whether a payment would be settled: through the interface, where there is one.
+/// Verifies a payment: through the facade, where there is one.
 pub(in crate::clients) async fn verify_payment(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -54,7 +54,7 @@ pub(in crate::clients) async fn verify_payment(
     let payer = reported["payer"].as_str().and_then(|payer| AccountName::parse(payer).ok());
     if payer.is_none() {
         client.violate(
-            "answers-are-durable",
+            "responses-are-durable",
             format!("a payment that can be settled names no payer: {reported}"),
             None,
         );
@@ -67,7 +67,7 @@ fn session_of(sim: &Simulation, request: &X402Request) -> u32 {
     sim.session(id).unwrap_or(u32::MAX)
 }
 
-/// Returns the address of an agent.
+/// Returns the IP address of an agent.
 fn agent_ip(number: usize) -> IpAddr {
     Ipv4Addr::new(10, 5, 0, u8::try_from(number).unwrap_or(u8::MAX)).into()
 }
@@ -112,40 +112,40 @@ impl Client<'_> {
             })
         });
         if settled.is_none() {
-            self.violate("answers-are-durable", format!("a success says {reported}"), None);
+            self.violate("responses-are-durable", format!("a success reports {reported}"), None);
         }
         settled.ok_or(X402Error::Unavailable(EngineError::StoreFailed))
     }
 
-    /// Reads a verdict; who asked too often waits as long as it is told.
+    /// Reads a verdict; after a rate limit, waits for the `Retry-After`.
     async fn verdict(&self, reply: &Reply, is_success: bool, reason: Option<&str>) -> Result<(), X402Error> {
         if reply.status == 200 && is_success {
             return Ok(());
         }
         if reply.status == 429 || reply.status >= 500 {
             if reply.status == 429 {
-                self.sim.mark("an agent asks too often");
+                self.sim.mark("an agent exceeds the rate limit");
             }
             let seconds = reply.header("retry-after").and_then(|seconds| seconds.parse().ok()).unwrap_or(1);
             self.sim.sleep(u64::min(seconds, 60) * 1_000).await;
             return Err(X402Error::Unavailable(EngineError::Overloaded));
         }
-        // A new key is on its way to the merchant, or it is switched off.
+        // The merchant has not received its new key yet, or is deactivated.
         if reply.status == 401 || json_of(reply)["reason"] == "inactive_merchant" {
             return Err(X402Error::Unavailable(EngineError::Unauthenticated));
         }
         let reason = match reason {
             Some("session_completed" | "payment_detected" | "payment_in_flight") => Some(Reason::SessionNotPending),
-            // A transaction of many transfers, taken from the chain, is more than a request may hold.
+            // A transaction of many transfers, taken from the chain, may exceed the size limit of a request.
             Some("headers_too_large" | "body_too_large") => Some(Reason::InvalidPayload),
             _ if [413, 431].contains(&reply.status) => Some(Reason::InvalidPayload),
             Some(word) => Reason::parse(word),
             None => None,
         };
         match reason {
-            Some(reason) => Err(X402Error::Refused(Refused::new(reason, "as the answer says"))),
+            Some(reason) => Err(X402Error::Refused(Refused::new(reason, "as the response reports"))),
             None => {
-                let text = format!("a payment is answered {}: {}", reply.status, text_of(reply));
+                let text = format!("a payment gets {}: {}", reply.status, text_of(reply));
                 self.violate("mistakes-are-named", text, None);
                 Err(X402Error::Unavailable(EngineError::StoreFailed))
             }
@@ -163,7 +163,7 @@ impl Client<'_> {
                     _ => Way::Facilitator,
                 }
             }
-            // Every other server shows a key of its own, and names its request.
+            // Every other server uses an API key, and an idempotency key.
             Target::Requirements(_) => {
                 let seller = self.sim.clients().merchants.get(&0).map(|shop| shop.api_key.clone());
                 let name = self.sim.hive().id_of(&request.payload.transaction).to_string();
@@ -193,7 +193,7 @@ impl Client<'_> {
     }
 }
 
-/// Writes a payment as version 1 has it.
+/// Encodes a payment in version 1.
 fn payload(request: &X402Request) -> Value {
     let PaymentPayload { transaction, nonce, .. } = &request.payload;
     let signed: Value = serde_json::from_str(&transaction.to_condenser_json()).unwrap_or_default();

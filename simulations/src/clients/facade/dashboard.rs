@@ -1,4 +1,4 @@
-//! Merchants, and others, at the dashboard: a login by key, a cookie, forms with a token.
+//! Merchants and third parties at the dashboard: login with an API key, a session cookie, forms with a CSRF token.
 
 use super::*;
 
@@ -28,7 +28,7 @@ impl Client<'_> {
         Some(reply.header("set-cookie")?.split(';').next()?.to_owned())
     }
 
-    /// Logs in, looks at a payment, and logs out: the cookie opens nothing any more.
+    /// Logs in, views a payment, and logs out: the cookie is invalid afterwards.
     pub(super) async fn dashboard(&self, known: &Session, key: &str) {
         let Some(cookie) = self.log_in(known, key).await else { return };
         let page = self.browse(&format!("/dashboard/payments/{}", known.id), Some(&cookie)).await;
@@ -37,7 +37,7 @@ impl Client<'_> {
             return;
         }
         let text = String::from_utf8_lossy(&page.body).into_owned();
-        self.hold("answers-are-durable", known.id, text.contains(&known.id.to_string()), || {
+        self.hold("responses-are-durable", known.id, text.contains(&known.id.to_string()), || {
             format!("the dashboard's page of {} is another's", known.id)
         });
         let Some(token) = token_of(&text) else {
@@ -60,16 +60,16 @@ impl Client<'_> {
         self.sim.mark("a merchant uses the dashboard");
     }
 
-    /// Checks that a cookie opens nothing.
+    /// Checks that a cookie is invalid.
     async fn hold_shut_out(&self, known: &Session, what: &str, cookie: Option<&str>) {
         let reply = self.browse(&format!("/dashboard/payments/{}", known.id), cookie).await;
         let is_shut = reply.status == 303 && reply.header("location") == Some(LOGIN);
         self.hold("forms-need-their-token", known.id, is_shut || reply.status == 503, || {
-            format!("{what} is answered {} at the dashboard", reply.status)
+            format!("{what} gets {} at the dashboard", reply.status)
         });
     }
 
-    /// Sends forms to the dashboard without a session, without its token, and from another site.
+    /// Sends forms to the dashboard without a session, without a CSRF token, and from another site.
     pub(super) async fn forge_at_the_dashboard(&self, known: &Session, key: &str) {
         let path = format!("/dashboard/payments/{}/cancel", known.id);
         self.hold_shut_out(known, "nobody", None).await;
@@ -94,12 +94,12 @@ impl Client<'_> {
     fn hold_not_done(&self, known: &Session, what: &str, reply: &Reply) {
         let is_login = reply.status == 303 && reply.header("location") == Some(LOGIN);
         self.hold("forms-need-their-token", known.id, is_login || [403, 503].contains(&reply.status), || {
-            format!("{what} is answered {} {:?}", reply.status, reply.header("location"))
+            format!("{what} gets {} {:?}", reply.status, reply.header("location"))
         });
     }
 }
 
-/// Reads the token of a page's forms.
+/// Reads the CSRF token of a page's forms.
 fn token_of(page: &str) -> Option<String> {
     let (_, rest) = page.split_once("name=\"token\" value=\"")?;
     Some(rest.split_once('"')?.0.to_owned())

@@ -1,4 +1,4 @@
-//! Merchants who call by gRPC.
+//! Merchants that call by gRPC.
 
 use futures_util::StreamExt as _;
 
@@ -11,8 +11,8 @@ impl Client<'_> {
         let could_fail = self.may_be_unavailable();
         let response = self.endpoint.grpc(Call { key: key.to_owned(), idempotency_key, method }).await;
         let detail = response.as_ref().map_or(1, |shown| shown.iter().map(|one| one.sequence + 2).sum());
-        self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || match &response {
-            Ok(payments) => format!("{shown} by gRPC is answered with {} payments", payments.len()),
+        self.sim.event(Source::Merchant, "answered", Some(self.session), detail, || match &response {
+            Ok(payments) => format!("{shown} by gRPC returns {} payments", payments.len()),
             Err(denied) => format!("{shown} by gRPC is refused: {}", denied.reason),
         });
         if let Err(denied) = &response {
@@ -34,7 +34,7 @@ impl Client<'_> {
         });
     }
 
-    /// Checks that a valid call was not refused, or for what has nothing to do with it.
+    /// Checks that a valid call was not refused, unless for an unrelated reason.
     fn hold_granted(&self, known: &Session, what: &str, response: &Result<Vec<Shown>, Denied>) {
         let excused = ["invalid_api_key", "inactive_merchant", "conflict"];
         let is_taken = match response {
@@ -46,7 +46,7 @@ impl Client<'_> {
         });
     }
 
-    /// Reads, lists, and opens a session under a key, twice; then cancels it.
+    /// Reads, lists, and creates a session twice with one idempotency key; then cancels it.
     pub(super) async fn call_grpc(&self, known: &Session, key: &str) {
         let before = self.sim.durable_state(known.id);
         let read = self.grpc(key, None, Method::Get(known.id.to_string())).await;
@@ -54,7 +54,7 @@ impl Client<'_> {
         for shown in read.into_iter().flatten() {
             self.hold_state(known.id, before, shown.status);
             let is_it = shown.id == known.id.to_string() && shown.units == known.amount.units;
-            self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {shown:?}", known.id));
+            self.hold("responses-are-durable", known.id, is_it, || format!("{} is reported as {shown:?}", known.id));
         }
         let list = self.grpc(key, None, Method::List).await;
         self.hold_granted(known, "a list", &list);
@@ -79,7 +79,9 @@ impl Client<'_> {
         let Ok([first]) = first.as_deref() else { return };
         let id = first.id.parse::<PaymentId>().ok();
         let is_durable = id.is_some_and(|id| self.sim.durable_state(id).is_some());
-        self.hold("answers-are-durable", known.id, is_durable, || format!("{} is told and is not durable", first.id));
+        self.hold("responses-are-durable", known.id, is_durable, || {
+            format!("{} is reported and is not durable", first.id)
+        });
         if let Ok([again]) = again.as_deref() {
             self.hold("one-key-one-session", known.id, again.id == first.id, || {
                 format!("one key by gRPC opened {} and {}", first.id, again.id)
@@ -95,7 +97,7 @@ impl Client<'_> {
         self.sim.mark("a merchant calls by gRPC");
     }
 
-    /// Another merchant calls about the session, and about one that nobody has.
+    /// Another merchant requests the session, and one that does not exist.
     pub(super) async fn intrude_by_grpc(&self, known: &Session, unknown: PaymentId, key: &str) {
         let calls: [fn(String) -> Method; 2] = [Method::Get, Method::Cancel];
         for method in calls {
@@ -107,12 +109,12 @@ impl Client<'_> {
                 continue;
             }
             self.hold("anothers-is-unknown", known.id, theirs.is_err() && theirs == nobodys, || {
-                format!("another's payment is answered {theirs:?} by gRPC, and nobody's {nobodys:?}")
+                format!("another's payment returns {theirs:?} by gRPC, and an unknown one {nobodys:?}")
             });
         }
     }
 
-    /// Follows a session until it is over.
+    /// Watches a session until it has ended.
     pub(super) async fn watch(&self, known: &Session, key: &str) -> Again {
         let opened = self.endpoint.watch(key.to_owned(), known.id.to_string()).await;
         let mut snapshots = match opened {
@@ -125,17 +127,17 @@ impl Client<'_> {
         };
         let mut last = (0, "pending");
         while let Some(shown) = snapshots.next().await {
-            self.sim.event(Lane::Merchant, "watched", Some(self.session), shown.sequence, || {
-                format!("who watches session {} hears that it is {}", self.session, shown.status)
+            self.sim.event(Source::Merchant, "watched", Some(self.session), shown.sequence, || {
+                format!("a watcher of session {} is notified that it is {}", self.session, shown.status)
             });
             let standing = self.sim.durable_state(known.id);
             let is_over = shown.status != "pending" && shown.status != "processing";
             let is_now = standing.is_some_and(|standing| standing.state.as_str() == shown.status);
-            self.hold("states-are-told-as-they-are", known.id, is_now || !is_over, || {
-                format!("who watches {} hears that it is {}, and it is {standing:?}", known.id, shown.status)
+            self.hold("reported-states-are-current", known.id, is_now || !is_over, || {
+                format!("a watcher of {} is notified that it is {}, and it is {standing:?}", known.id, shown.status)
             });
-            self.hold("states-are-told-as-they-are", known.id, shown.sequence >= last.0, || {
-                format!("who watches {} hears of state {} after {}", known.id, shown.sequence, last.0)
+            self.hold("reported-states-are-current", known.id, shown.sequence >= last.0, || {
+                format!("a watcher of {} is notified of state {} after {}", known.id, shown.sequence, last.0)
             });
             last = (shown.sequence, shown.status);
         }
@@ -143,7 +145,7 @@ impl Client<'_> {
         if ended {
             self.sim.mark("a watch ends with its session");
         }
-        // A stream that is cut off is opened again.
+        // A broken stream is opened again.
         if ended { Again::No } else { Again::In(2_000) }
     }
 }

@@ -1,23 +1,23 @@
-//! Invalid requests to the facade: wrong orders, another merchant's ids, forged forms, too many requests.
+//! Invalid requests to the facade: invalid orders, another merchant's ids, forged forms, too many requests.
 
 use serde_json::json;
 
 use super::{orders::slug_of, *};
 use crate::random::Random;
 
-/// What a wrong order is for: no payment that is described so may ever be there.
+/// The description in invalid orders: no payment with it may ever exist.
 pub(super) const ILL: &str = "Not to be sold";
-/// How many different mistakes a visit makes.
+/// Different invalid requests of a visit.
 const MISTAKES: usize = 5;
-/// Requests for a checkout that one address may make at once, and how many come back in a second.
+/// Burst size and refill rate per second of checkout requests of one IP address.
 const BURST: u64 = 30;
-/// How many somebody sends who sends too many.
+/// How many requests a caller sends that exceeds the rate limit.
 const RUSH: u64 = 40;
 
-/// Wrong keys that one address may show in a minute.
+/// Wrong API keys that one IP address may send in a minute.
 const GUESSES: u32 = 10;
 
-/// A request with a mistake, and how it must be refused.
+/// An invalid request, and how it must be refused.
 struct Mistake {
     request: Request,
     status: u16,
@@ -26,19 +26,19 @@ struct Mistake {
 }
 
 impl Client<'_> {
-    /// Returns randomness of this visit's own.
+    /// Returns the random stream of this visit.
     fn random(&self) -> Random {
         let tag = format!("visit {} {}", self.session, self.sim.now_ms());
         Random::new(self.sim.script.seed).fork(&tag)
     }
 
-    /// Returns an address that nobody has called from.
-    fn stranger(random: &mut Random) -> IpAddr {
+    /// Returns an IP address that no other client uses.
+    fn outsider(random: &mut Random) -> IpAddr {
         let bits = u32::try_from(random.below(1 << 24)).unwrap_or(0);
         Ipv4Addr::from_bits(0x0b00_0000 | bits).into()
     }
 
-    /// Sends orders that are wrong: each is refused by what is wrong about it, and none opens a session.
+    /// Sends invalid orders: each is refused with its own reason, and none creates a session.
     pub(super) async fn send_invalid_orders(&self, known: &Session, key: &str) {
         let mut random = self.random();
         let mut invalid_requests = self.invalid_requests(key, &mut random);
@@ -52,17 +52,17 @@ impl Client<'_> {
                 reported["details"].as_array().into_iter().flatten().map(|one| &one["field"]).collect();
             let names = field.is_none_or(|field| fields.iter().any(|named| *named == field));
             let is_refused = reply.status == status && reported["reason"] == reason && names;
-            // Before a body is read its key is looked at: a new one may be on its way.
+            // The API key is checked before the body: the merchant may not have received its new key yet.
             let is_excused = reply.status == 503 || reply.status == 401;
             self.hold("mistakes-are-named", known.id, is_refused || is_excused, || {
-                format!("{shown} with {reason} about {field:?} is answered {}: {}", reply.status, text_of(&reply))
+                format!("{shown} with {reason} about {field:?} gets {}: {}", reply.status, text_of(&reply))
             });
         }
         self.sim.observe(|observer| {
             match observer.payments.values().find(|known| known.payment.description == ILL).map(|k| k.payment.id) {
                 None => observer.passes("mistakes-change-nothing"),
                 Some(id) => {
-                    let text = format!("a wrong order opened {id}");
+                    let text = format!("an invalid order created {id}");
                     observer.violate("mistakes-change-nothing", text, Some(id));
                 }
             }
@@ -90,7 +90,7 @@ impl Client<'_> {
         text_plain.headers.push(("content-type", "text/plain".to_owned()));
         text_plain.body = good().to_string().into();
         let wrong_key = format!("sk_live_{:048x}", random.draw());
-        let stranger = Self::stranger(random);
+        let outsider = Self::outsider(random);
         let invalid = "validation_failed";
         vec![
             raw("{\"amount\": ".to_owned(), 400, "malformed_json", Some("body")),
@@ -113,7 +113,7 @@ impl Client<'_> {
                 field: None,
             },
             Mistake {
-                request: request(stranger, "POST", PATH, &wrong_key, Some(&good())),
+                request: request(outsider, "POST", PATH, &wrong_key, Some(&good())),
                 status: 401,
                 reason: "invalid_api_key",
                 field: None,
@@ -133,7 +133,7 @@ impl Client<'_> {
         ]
     }
 
-    /// Another merchant asks for the session, and for one that nobody has: it cannot tell them apart.
+    /// Another merchant requests the session, and one that does not exist: the responses must be the same.
     pub(super) async fn access_others_payment(&self, known: &Session) {
         let other = self.sim.clients().merchants.values().find(|shop| shop.id != known.merchant).cloned();
         let Some(other) = other else { return };
@@ -165,7 +165,7 @@ impl Client<'_> {
             let is_same = theirs.status == nobodys.status && theirs.status >= 400 && bare(&theirs) == bare(&nobodys);
             self.hold("anothers-is-unknown", known.id, is_same, || {
                 format!(
-                    "{method} {path} of another's payment is answered {}: {}, and of nobody's {}",
+                    "{method} {path} of another's payment gets {}: {}, and of an unknown one {}",
                     theirs.status,
                     text_of(&theirs),
                     nobodys.status
@@ -173,10 +173,10 @@ impl Client<'_> {
             });
         }
         self.intrude_by_grpc(known, unknown, &other.api_key).await;
-        self.sim.mark("a client asks for what is another's");
+        self.sim.mark("a client requests another merchant's data");
     }
 
-    /// Returns whether the script has nobody who cancels the session.
+    /// Returns whether no step of the script cancels the session.
     fn nobody_cancels(&self) -> bool {
         let session = self.session;
         !self
@@ -187,17 +187,17 @@ impl Client<'_> {
             .any(|step| matches!(step.action, Action::Cancel { session: other, .. } if other == session))
     }
 
-    /// Checks that a session of which nobody may ask for it is not cancelled.
+    /// Checks that a session is not cancelled without a valid request.
     pub(super) fn hold_uncancelled(&self, known: &Session) {
         if self.nobody_cancels() {
             let is_asked = self.sim.durable_state(known.id).is_some_and(|standing| standing.cancellation.is_some());
             self.hold("forms-need-their-token", known.id, !is_asked, || {
-                format!("{} is being cancelled, and nobody with a token asked for it", known.id)
+                format!("{} is being cancelled without a request that has a token", known.id)
             });
         }
     }
 
-    /// Sends forms whose token is wrong or another's.
+    /// Sends forms with a wrong CSRF token, or with that of another session.
     pub(super) async fn forge_forms(&self, known: &Session, key: &str) {
         let mut random = self.random();
         let other = self.sim.clients().sessions.values().find(|other| other.id != known.id).cloned();
@@ -211,7 +211,7 @@ impl Client<'_> {
                 self.post_form(&format!("/checkout/{}/cancel", known.id), &[("token", &token)], Vec::new()).await;
             let is_refused = reason_of(&reply).as_deref() == Some("invalid_form_token");
             self.hold("forms-need-their-token", known.id, is_refused || reply.status == 503, || {
-                format!("a cancellation of {} without its token is answered {}", known.id, reply.status)
+                format!("a cancellation of {} without its token gets {}", known.id, reply.status)
             });
         }
         self.forge_at_the_dashboard(known, key).await;
@@ -219,10 +219,10 @@ impl Client<'_> {
         self.sim.mark("a client forges a form");
     }
 
-    /// Asks more often than the limits allow, from an address of its own.
+    /// Exceeds the rate limit, from an IP address of its own.
     pub(super) async fn exceed_rate_limit(&self, known: &Session) {
         let Some(slug) = slug_of(self.sim, known.id) else { return };
-        let ip = Self::stranger(&mut self.random());
+        let ip = Self::outsider(&mut self.random());
         let rusher = Client { endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
         let (began, began_wall) = (self.sim.now_ms(), self.wall());
         let mut taken = 0;
@@ -230,27 +230,27 @@ impl Client<'_> {
             let reply = rusher.send("GET", &format!("/for/{slug}/status"), "", None).await;
             if reply.status == 429 {
                 self.hold("limits-are-kept", known.id, sent >= BURST, || {
-                    format!("an address is refused at its request {sent} of {BURST}")
+                    format!("an IP address is refused at request {sent} of {BURST}")
                 });
             } else {
                 taken += 1;
             }
         }
-        // The limiter goes by the wall clock, which may step.
+        // The rate limiter uses the wall clock, which may step.
         let passed =
             (self.sim.now_ms() - began).max(self.wall().since(began_wall).as_millis().try_into().unwrap_or(u64::MAX));
         let most = BURST.saturating_add(passed / 1_000 + 1);
         self.hold("limits-are-kept", known.id, taken <= most, || {
-            format!("an address was let in {taken} times, and {most} are allowed")
+            format!("{taken} requests of an IP address were accepted, and {most} are allowed")
         });
         self.rush_to_log_in(known).await;
-        self.sim.mark("a client is too quick");
+        self.sim.mark("a client exceeds a rate limit");
     }
 
-    /// Guesses keys at the dashboard's login until the address is locked out.
+    /// Guesses API keys at the dashboard's login until the IP address is locked out.
     async fn rush_to_log_in(&self, known: &Session) {
         let mut random = self.random().fork("login");
-        let ip = Self::stranger(&mut random);
+        let ip = Self::outsider(&mut random);
         let guesser = Client { endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
         let began = self.wall();
         for guess in 0..GUESSES + 2 {
@@ -262,9 +262,9 @@ impl Client<'_> {
                 429 => guess >= GUESSES,
                 status => status == 503,
             };
-            // Time that passes meanwhile gives a guess back, and ends a lockout.
+            // The limit refills meanwhile, and the lockout ends.
             self.hold("limits-are-kept", known.id, is_right || self.wall() != began, || {
-                format!("guess {guess} of a key at the login is answered {}", reply.status)
+                format!("guess {guess} of a key at the login gets {}", reply.status)
             });
         }
     }

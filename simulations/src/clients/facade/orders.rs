@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a shop orders.
+/// An order of a shop.
 pub(super) struct Order {
     pub(super) session: u32,
     pub(super) merchant: usize,
@@ -27,7 +27,7 @@ impl Order {
         body
     }
 
-    /// Returns the key under which it is sent: every other shop program has one.
+    /// Returns its idempotency key: every other shop sends one.
     pub(super) fn key(&self) -> Option<String> {
         self.session.is_multiple_of(2).then(|| format!("order-{}", self.session))
     }
@@ -48,7 +48,7 @@ impl Client<'_> {
             (201, _) => {}
             (403, Some("inactive_merchant")) => return Again::No,
             (401, _) => {
-                // The answer with the new key was lost: the operator's console gives another.
+                // The response with the new key was lost: the operator issues another.
                 if let Ok((_, key)) = engine.merchants.reissue_api_key(shop.id).await
                     && let Some(shop) = sim.clients().merchants.get_mut(&order.merchant)
                 {
@@ -76,7 +76,7 @@ impl Client<'_> {
         };
         self.hold_terms(order, &shop, &payment, &reported, path == CREATE[0]);
         if reply.header("idempotent-replayed").is_some() {
-            sim.mark("an idempotency key is used again");
+            sim.mark("an idempotency key is reused");
         }
         if order.key().is_some() {
             sim.observe(|observer| observer.opens(session, payment.id));
@@ -85,9 +85,9 @@ impl Client<'_> {
         if sim.loses_reply() {
             return Again::In(1_000);
         }
-        sim.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
+        sim.event(Source::Merchant, "created", Some(session), payment.amount.units, || {
             format!(
-                "shop {} opens session {session} over {} until {}",
+                "shop {} creates session {session} over {} until {}",
                 order.merchant, payment.amount, payment.expires_at
             )
         });
@@ -101,9 +101,9 @@ impl Client<'_> {
         Again::No
     }
 
-    /// Checks a new session, and what was told of it, against what was ordered.
+    /// Checks a new session and its response against the request.
     fn hold_terms(&self, order: &Order, shop: &Shop, payment: &Payment, reported: &Value, is_long: bool) {
-        let is_told = !is_long
+        let is_reported = !is_long
             || (reported["amount"]["value"].as_str() == Some(payment.amount.units.to_string().as_str())
                 && reported["amount"]["currency"] == payment.amount.currency.code()
                 && reported["description"] == payment.description
@@ -113,8 +113,8 @@ impl Client<'_> {
             && payment.description == "A blue mug"
             && payment.metadata.get("order") == Some(&engine::fields::MetadataValue::Text(order.session.to_string()));
         let is_named = reported["slug"] == payment.slug_text();
-        self.hold("answers-are-durable", payment.id, is_told && is_ordered && is_named, || {
-            format!("an order of {} is answered with {reported}, and {} is durable", order.money, payment.amount)
+        self.hold("responses-are-durable", payment.id, is_reported && is_ordered && is_named, || {
+            format!("an order of {} returns {reported}, and {} is durable", order.money, payment.amount)
         });
     }
 
@@ -128,7 +128,7 @@ impl Client<'_> {
             self.send("POST", &format!("/api/public/payments/{}/cancel", known.id), &key, None).await
         } else {
             let Some(slug) = slug_of(sim, known.id) else { return Again::In(1_000) };
-            // Every other customer comes back from a wallet, by the public id and the cookie of the page.
+            // Every other customer returns from a wallet, with the public id and the cookie of the page.
             let (path, token) = match session % 2 {
                 0 => (format!("/for/{slug}/cancel"), String::new()),
                 _ => match self.form_token(&slug).await {
@@ -136,12 +136,12 @@ impl Client<'_> {
                     None => (format!("/for/{slug}/cancel"), String::new()),
                 },
             };
-            // Most customers have a browser.
+            // Most customers use a browser.
             let headers = if session % 4 < 3 { vec![("accept", "text/html".to_owned())] } else { Vec::new() };
             self.post_form(&path, &[("token", &token)], headers).await
         };
         match (reply.status, reason_of(&reply).as_deref()) {
-            // A browser is led back to the page.
+            // A browser is redirected to the page.
             (200 | 303, _) => {
                 if reply.status == 200 {
                     let reported = json_of(&reply);
@@ -151,20 +151,20 @@ impl Client<'_> {
                 if let Some(payment) = payment {
                     sim.observe(|observer| observer.responded(&Response::Cancelled(&payment)));
                 }
-                sim.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
+                sim.event(Source::Payer, "cancel_requested", Some(session), 0, || {
                     format!("the {} of session {session} requests its cancellation", by.as_str())
                 });
                 Again::No
             }
             (409, reason) if reason != Some("conflict") => {
-                let reason = reason.unwrap_or("its page says why");
+                let reason = reason.unwrap_or("its page names the reason");
                 if sim.requires_outcome(session, RequiredOutcome::Cancelled) {
                     sim.refuse(format!("session {session} is not cancelled: {reason}"), Some(known.id));
                 }
                 sim.mark("a cancel loses the race");
                 Again::No
             }
-            // A new key is on its way to its merchant.
+            // The merchant has not received its new key yet.
             (401, _) if by_merchant => Again::In(1_000),
             (503, _) | (409, _) => Again::In(1_000),
             (status, reason) => {
@@ -174,7 +174,7 @@ impl Client<'_> {
         }
     }
 
-    /// Reads the token of a checkout page's forms from the cookie that comes with it.
+    /// Reads the CSRF token of a checkout page's forms from its cookie.
     pub(super) async fn form_token(&self, slug: &str) -> Option<String> {
         let mut sent = request(self.ip, "GET", &format!("/for/{slug}"), "", None);
         sent.headers.push(("accept", "text/html".to_owned()));
@@ -183,7 +183,7 @@ impl Client<'_> {
         Some(cookie.split(';').next()?.to_owned())
     }
 
-    /// Sends a form as a browser does.
+    /// Sends a form like a browser.
     pub(super) async fn post_form(
         &self,
         path: &str,
@@ -199,12 +199,12 @@ impl Client<'_> {
     }
 }
 
-/// Returns the key of a merchant as its shop knows it.
+/// Returns the API key of a merchant that its shop knows.
 pub(super) fn key_of(sim: &Simulation, merchant: MerchantId) -> Option<String> {
     sim.clients().merchants.values().find(|shop| shop.id == merchant).map(|shop| shop.api_key.clone())
 }
 
-/// Returns the secret part of a checkout's address.
+/// Returns the secret part of a checkout URL.
 pub(super) fn slug_of(sim: &Simulation, id: PaymentId) -> Option<String> {
     sim.observe(|observer| Some(observer.payments.get(&id)?.payment.slug_text()))
 }

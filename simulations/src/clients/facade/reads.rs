@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-/// Payments on the page of a list.
+/// Payments on a page of a list.
 const PAGE: usize = 20;
 
 impl Client<'_> {
@@ -31,7 +31,7 @@ impl Client<'_> {
         Again::No
     }
 
-    /// Puts the oldest transfer that paid no session to this one.
+    /// Assigns the oldest unmatched transfer to this session.
     pub(super) async fn assign(&self, engine: &Running) -> Again {
         let Some(known) = self.sim.clients().sessions.get(&self.session).cloned() else { return Again::In(1_000) };
         let Some(key) = key_of(self.sim, known.merchant) else { return Again::In(1_000) };
@@ -40,7 +40,7 @@ impl Client<'_> {
             let path = format!("/api/public/unmatched?status=open&limit=100{cursor}");
             let list = self.send("GET", &path, &key, None).await;
             if reason_of(&list).as_deref() == Some("account_not_proven") {
-                // What cannot be done now is tried again with the next look.
+                // A failure is retried at the next check.
                 if let Ok(merchant) = engine.merchants.get(known.merchant).await {
                     verify_by_operator(self.sim, engine, &merchant).await;
                 }
@@ -67,8 +67,8 @@ impl Client<'_> {
             200 => {
                 self.hold_state(known.id, before, json_of(&reply)["status"].as_str().unwrap_or_default());
                 let is_durable = self.sim.observe(|observer| observer.assignments.values().any(|id| *id == known.id));
-                self.hold("answers-are-durable", known.id, is_durable, || {
-                    format!("{oldest} is told to be assigned to {} and is not", known.id)
+                self.hold("responses-are-durable", known.id, is_durable, || {
+                    format!("{oldest} is reported as assigned to {} and is not", known.id)
                 });
                 self.sim.mark("a merchant assigns a transfer");
                 Again::No
@@ -82,16 +82,16 @@ impl Client<'_> {
         }
     }
 
-    /// Checks that a valid request was not refused, whatever else its answer says.
+    /// Checks that a valid request was not refused, whatever else its response contains.
     pub(super) fn hold_taken(&self, known: &Session, shown: &str, reply: &Reply, wanted: u16) {
-        // A new key may be on its way to its merchant.
+        // The merchant may not have received its new key yet.
         let is_taken = [wanted, 401, 503].contains(&reply.status);
         self.hold("valid-requests-are-taken", known.id, is_taken, || {
             format!("{shown} of {} is refused: {} {:?}", known.id, reply.status, reason_of(reply))
         });
     }
 
-    /// Reads a session, whole, its state alone, and as its customer sees it.
+    /// Reads a session: the whole, its status, and its customer's view.
     async fn read(&self, known: &Session, key: &str) {
         let path = format!("/api/public/payments/{}", known.id);
         let before = self.sim.durable_state(known.id);
@@ -104,7 +104,7 @@ impl Client<'_> {
                 && reported["amount"]["value"].as_str() == Some(known.amount.units.to_string().as_str())
                 && reported["payTo"] == known.pay_to.to_string()
                 && reported["memo"] == memo_of(known.id);
-            self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {reported}", known.id));
+            self.hold("responses-are-durable", known.id, is_it, || format!("{} is reported as {reported}", known.id));
         }
         let before = self.sim.durable_state(known.id);
         let state = self.send("GET", &format!("{path}/status"), key, None).await;
@@ -131,7 +131,7 @@ impl Client<'_> {
             let reported = json_of(&page);
             let ids: Vec<_> = reported["data"].as_array().into_iter().flatten().map(|one| &one["id"]).collect();
             let is_it = ids.iter().copied().eq(before.iter());
-            self.hold("lists-tell-the-truth", known.id, is_it, || {
+            self.hold("lists-match-the-payments", known.id, is_it, || {
                 format!("a list has {ids:?} and should have {before:?}")
             });
         }
@@ -156,13 +156,13 @@ impl Client<'_> {
         let kept: BTreeSet<_> = first.intersection(&self.kept_events_of(known.merchant)).cloned().collect();
         let all = self.events_of(known.merchant, Timestamp::EPOCH);
         let is_whole = kept.is_subset(&seen) && seen.is_subset(&all);
-        self.hold("lists-tell-the-truth", known.id, is_whole, || {
+        self.hold("lists-match-the-payments", known.id, is_whole, || {
             let (missing, strange) = (kept.difference(&seen).next(), seen.difference(&all).next());
             format!("{} events are listed; missing is {missing:?}, strange is {strange:?}", seen.len())
         });
     }
 
-    /// Returns the newest payments of a merchant, as they are durable.
+    /// Returns the newest durable payments of a merchant.
     fn newest(&self, merchant: MerchantId) -> Vec<Value> {
         self.sim.observe(|observer| {
             let own = observer.payments.values().filter(|known| known.payment.merchant == merchant);
@@ -186,7 +186,7 @@ impl Client<'_> {
         })
     }
 
-    /// Looks at the checkout with a browser and as a program.
+    /// Requests the checkout as a browser and as a program.
     async fn view_checkout(&self, known: &Session) {
         let Some(slug) = slug_of(self.sim, known.id) else { return };
         let mut page = request(self.ip, "GET", &format!("/for/{slug}"), "", None);
@@ -204,16 +204,16 @@ impl Client<'_> {
                 let offer = &reported["accepts"][0];
                 open && offer["payTo"] == known.pay_to.to_string()
             }
-            // Over, paid, on its way, or its merchant takes no agents.
+            // Ended, paid, processing, or its merchant accepts no agents.
             403 | 409 | 410 | 503 => true,
             _ => false,
         };
-        self.hold("answers-are-durable", known.id, is_right, || {
-            format!("a program that looks at {} is answered {}: {}", known.id, asked.status, text_of(&asked))
+        self.hold("responses-are-durable", known.id, is_right, || {
+            format!("a program that requests {} gets {}: {}", known.id, asked.status, text_of(&asked))
         });
     }
 
-    /// Sends the order that opened the session once more: it gets the same session.
+    /// Repeats the order that created the session: the response is the same session.
     async fn repeat_order(&self, known: &Session, key: &str) {
         let Some((order, name)) = order_of(self.sim, self.session)
             .and_then(|order| Some((order.key()?, order)))
@@ -227,15 +227,15 @@ impl Client<'_> {
         if reply.status == 201 {
             let id = json_of(&reply)["id"].as_str().and_then(|id| id.parse().ok());
             self.sim.observe(|observer| observer.opens(self.session, id.unwrap_or(known.id)));
-            self.sim.mark("an idempotency key is used again");
+            self.sim.mark("an idempotency key is reused");
         }
         let is_excused = self.may_refuse_orders(&reply);
         self.hold("valid-requests-are-taken", known.id, reply.status == 201 || is_excused, || {
-            format!("the order of {} is refused when it is sent again: {} {}", known.id, reply.status, text_of(&reply))
+            format!("the repeated order of {} is refused: {} {}", known.id, reply.status, text_of(&reply))
         });
     }
 
-    /// Sends another order under the key of the one that opened the session: it is refused.
+    /// Sends another order with the idempotency key of the session: it is refused.
     async fn change_order(&self, known: &Session, key: &str) {
         let Some(mut order) = order_of(self.sim, self.session) else { return };
         let Some(name) = order.key() else { return };
@@ -245,15 +245,15 @@ impl Client<'_> {
         let reply = self.ask(sent).await;
         let is_refused = reason_of(&reply).as_deref() == Some("idempotency_key_reused");
         self.hold("keys-stand-for-one-order", known.id, is_refused || self.may_refuse_orders(&reply), || {
-            format!("another order under the key of {} is answered {}: {}", known.id, reply.status, text_of(&reply))
+            format!("another order with the key of {} gets {}: {}", known.id, reply.status, text_of(&reply))
         });
-        self.sim.mark("another order comes under a key that was used");
+        self.sim.mark("another request reuses an idempotency key");
     }
 
-    /// Returns whether an order may be refused for what has nothing to do with it.
+    /// Returns whether an order may be refused for an unrelated reason.
     fn may_refuse_orders(&self, reply: &Reply) -> bool {
         let reason = reason_of(reply);
-        // A new key is on its way to its merchant, or the merchant is switched off.
+        // The merchant has not received its new key yet, or is deactivated.
         reply.status == 503
             || reply.status == 401
             || matches!(reason.as_deref(), Some("inactive_merchant" | "conflict"))

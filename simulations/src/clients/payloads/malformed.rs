@@ -4,12 +4,12 @@ use engine::x402::{HeaderError, MAX_HEADER_BYTES, Reason, Refused};
 
 use super::*;
 
-/// What reading should come to.
+/// The expected result of parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Read,
     Refused(Reason),
-    /// The header is none.
+    /// The header is invalid.
     Header(HeaderError),
 }
 
@@ -22,7 +22,7 @@ impl Verdict {
     }
 }
 
-/// A change of a correct text, and what reading the changed text should come to.
+/// A change of a correct text, and the expected result of parsing it.
 struct Change {
     what: &'static str,
     wanted: Verdict,

@@ -2,7 +2,7 @@
 
 use engine::money::{Currency, Money};
 
-use super::{super::values::find_word, *};
+use super::{super::values::find_keyword, *};
 use crate::{
     plan::{AGENTS, PAYERS},
     script::{AgentBehavior, FacadeCall, ManagementAction, Memo, MerchantChange, OwnershipAction, SessionAction},
@@ -45,7 +45,7 @@ pub(super) fn merchant_pays(step: &mut StepReader<'_>) -> Result<Action, Problem
 }
 
 fn pay(raw: &RawStep, session: u32, payer: Option<usize>, money: Money) -> Result<Action, Problem> {
-    let memo = raw.memo.as_deref().map_or(Ok(Memo::Exact), |word| find_word("memo", word, &Memo::ALL))?;
+    let memo = raw.memo.as_deref().map_or(Ok(Memo::Exact), |word| find_keyword("memo", word, &Memo::ALL))?;
     Ok(Action::Pay { session, payer, units: money.units, currency: money.currency, memo })
 }
 
@@ -76,12 +76,12 @@ pub(super) fn assign(step: &mut StepReader<'_>) -> Result<Action, Problem> {
 }
 
 pub(super) fn act_on_session(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let action = find_word("does", &step.raw.does, &SessionAction::ALL)?;
+    let action = find_keyword("does", &step.raw.does, &SessionAction::ALL)?;
     Ok(Action::ActOnSession { session: step.session()?, action })
 }
 
 pub(super) fn manage(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let action = find_word("does", &step.raw.does, &ManagementAction::ALL)?;
+    let action = find_keyword("does", &step.raw.does, &ManagementAction::ALL)?;
     let merchant = if action.is_operators() { 0 } else { step.merchant()? };
     Ok(Action::Manage { merchant, action })
 }
@@ -93,12 +93,12 @@ pub(super) fn rotate_secret(step: &mut StepReader<'_>) -> Result<Action, Problem
 }
 
 pub(super) fn change_merchant(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let change = find_word("does", &step.raw.does, &MerchantChange::ALL)?;
+    let change = find_keyword("does", &step.raw.does, &MerchantChange::ALL)?;
     Ok(Action::ChangeMerchant { merchant: step.merchant()?, change })
 }
 
 pub(super) fn ownership(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let action = find_word("does", &step.raw.does, &OwnershipAction::ALL)?;
+    let action = find_keyword("does", &step.raw.does, &OwnershipAction::ALL)?;
     Ok(Action::Ownership { merchant: step.merchant()?, action })
 }
 
@@ -107,7 +107,7 @@ pub(super) fn settle(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     let behavior = match step.raw.trick.as_deref() {
         None => AgentBehavior::Honest,
         Some("replay") => AgentBehavior::Replay { of: step.names.find(required("of", &step.raw.of)?)? },
-        Some(word) => find_word("trick", word, &AgentBehavior::ALL)?,
+        Some(word) => find_keyword("trick", word, &AgentBehavior::ALL)?,
     };
     Ok(Action::Settle { session: step.session()?, agent, behavior })
 }
@@ -129,6 +129,6 @@ pub(super) fn purchase(step: &mut StepReader<'_>) -> Result<Action, Problem> {
 }
 
 pub(super) fn call_facade(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let call = find_word("does", &step.raw.does, &FacadeCall::ALL)?;
+    let call = find_keyword("does", &step.raw.does, &FacadeCall::ALL)?;
     Ok(Action::CallFacade { session: step.session()?, call })
 }

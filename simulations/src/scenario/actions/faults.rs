@@ -1,7 +1,7 @@
 //! Reads the faults that a scenario injects.
 
 use super::{
-    super::values::{FINALITIES, find_word, point},
+    super::values::{FINALITIES, find_keyword, point},
     *,
 };
 use crate::script::{
@@ -31,8 +31,8 @@ pub(super) fn node_lags(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     node(step, NodeFault::Lag { blocks: step.raw.blocks.ok_or("`blocks` is missing")? })
 }
 
-pub(super) fn node_freezes(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    node(step, NodeFault::Frozen)
+pub(super) fn node_stalls(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::Stalled)
 }
 
 pub(super) fn node_is_slow(step: &mut StepReader<'_>) -> Result<Action, Problem> {
@@ -48,9 +48,9 @@ pub(super) fn node_keeps_transactions(step: &mut StepReader<'_>) -> Result<Actio
 }
 
 pub(super) fn node_lies(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let lie = find_word("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
+    let lie = find_keyword("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
     if step.setup.nodes < 3 && !lie.is_evident() {
-        return Err("`does` \"lie\": with fewer than three nodes nobody can tell a lie from the truth".to_owned());
+        return Err("`does` \"lie\": with fewer than three nodes wrong data cannot be detected".to_owned());
     }
     node(step, NodeFault::Lies(lie))
 }
@@ -184,7 +184,7 @@ pub(super) fn restart_with_settings(step: &mut StepReader<'_>) -> Result<Action,
     process(ProcessFault::OtherSettings(settings(step.raw, step.setup)?))
 }
 
-/// Reads the settings of a restart; those that are left out are as in `[world]`.
+/// Reads the settings of a restart; those that are left out are as in `[environment]`.
 fn settings(raw: &RawStep, setup: &Setup) -> Result<ChangeableSettings, Problem> {
     let seconds = |name: &str, text: &Option<String>, default: u64| -> Result<u64, Problem> {
         text.as_deref().map_or(Ok(default), |text| Ok(duration(name, text)? / 1_000))
@@ -193,12 +193,12 @@ fn settings(raw: &RawStep, setup: &Setup) -> Result<ChangeableSettings, Problem>
     if !(60..=86_400).contains(&lifetime_seconds) {
         return Err("`ttl` must be from 60s to 24h".to_owned());
     }
-    let finality = |word: &str| find_word("x402_finality", word, &FINALITIES);
+    let finality = |word: &str| find_keyword("x402_finality", word, &FINALITIES);
     Ok(ChangeableSettings {
         lifetime_seconds,
         grace_seconds: seconds("grace", &raw.grace, setup.grace_seconds)?,
         x402_finality: raw.x402_finality.as_deref().map_or(Ok(setup.x402_finality), finality)?,
-        max_awake: raw.max_awake.unwrap_or(setup.max_awake),
+        max_active: raw.max_active.unwrap_or(setup.max_active),
     })
 }
 
@@ -206,8 +206,8 @@ pub(super) fn rotate_master_key(step: &mut StepReader<'_>) -> Result<Action, Pro
     of_own_store(step, ProcessFault::RotateMasterKey)
 }
 
-pub(super) fn freeze(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    process(ProcessFault::Freeze { for_ms: step.for_ms()? })
+pub(super) fn pause(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::Pause { for_ms: step.for_ms()? })
 }
 
 pub(super) fn back_up(step: &mut StepReader<'_>) -> Result<Action, Problem> {

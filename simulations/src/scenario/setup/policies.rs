@@ -1,4 +1,4 @@
-//! The keys of `[world]` about the operator's policies: retention, limits, billing.
+//! The keys of `[environment]` about the operator's policies: retention, limits, billing.
 
 use std::fmt::Write as _;
 

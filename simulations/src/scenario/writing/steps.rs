@@ -3,7 +3,7 @@
 use engine::money::Currency;
 
 use super::{
-    super::values::{FINALITIES, word_of},
+    super::values::{FINALITIES, keyword_of},
     SessionNames,
     line::Line,
 };
@@ -43,18 +43,20 @@ fn write_merchant<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'
         }
         Action::Assign { session } => line(0, "assign").session(session)?,
         Action::ActOnSession { session, action: action @ (SessionAction::ReportWallet | SessionAction::Watch) } => {
-            Line::new(names, "customer", word_of(&action, &SessionAction::ALL)).session(session)?
+            Line::new(names, "customer", keyword_of(&action, &SessionAction::ALL)).session(session)?
         }
         Action::Manage { action, .. } if action.is_operators() => {
-            Line::new(names, "operator", word_of(&action, &ManagementAction::ALL))
+            Line::new(names, "operator", keyword_of(&action, &ManagementAction::ALL))
         }
-        Action::Manage { merchant, action } => line(merchant, word_of(&action, &ManagementAction::ALL)),
-        Action::ActOnSession { session, action } => line(0, word_of(&action, &SessionAction::ALL)).session(session)?,
+        Action::Manage { merchant, action } => line(merchant, keyword_of(&action, &ManagementAction::ALL)),
+        Action::ActOnSession { session, action } => {
+            line(0, keyword_of(&action, &SessionAction::ALL)).session(session)?
+        }
         Action::ChangeMerchant { merchant, change: MerchantChange::RotateSecret { grace_seconds } } => {
             line(merchant, "rotate secret").duration("grace", grace_seconds * 1_000)
         }
-        Action::ChangeMerchant { merchant, change } => line(merchant, word_of(&change, &MerchantChange::ALL)),
-        Action::Ownership { merchant, action } => line(merchant, word_of(&action, &OwnershipAction::ALL)),
+        Action::ChangeMerchant { merchant, change } => line(merchant, keyword_of(&change, &MerchantChange::ALL)),
+        Action::Ownership { merchant, action } => line(merchant, keyword_of(&action, &OwnershipAction::ALL)),
         _ => return None,
     })
 }
@@ -72,7 +74,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
     Some(match *action {
         Action::HandOver { session } => Line::new(names, "other engine", "hand over").session(session)?,
         Action::PayAgain { session, payer, units, currency, every_hours, times } => {
-            numbered("payer", payer, "pay again and again")
+            numbered("payer", payer, "start a recurrent transfer")
                 .session(session)?
                 .amount(units, currency)
                 .quoted("every", format!("{every_hours}h"))
@@ -83,7 +85,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
             numbered(who, number, "pay")
                 .session(session)?
                 .amount(units, currency)
-                .quoted("memo", word_of(&memo, &Memo::ALL))
+                .quoted("memo", keyword_of(&memo, &Memo::ALL))
         }
         Action::Cancel { session, by_merchant } => {
             let who = if by_merchant { "merchant 0" } else { "customer" };
@@ -94,7 +96,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
             match behavior {
                 AgentBehavior::Honest => line,
                 AgentBehavior::Replay { of } => line.quoted("trick", "replay").session_as("of", of)?,
-                other => line.quoted("trick", word_of(&other, &AgentBehavior::ALL)),
+                other => line.quoted("trick", keyword_of(&other, &AgentBehavior::ALL)),
             }
         }
         Action::Facilitate { agent, resource, units } => {
@@ -107,7 +109,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
             .optional("key", key)
             .amount(units, Currency::Hbd),
         Action::CallFacade { session, call } => {
-            Line::new(names, "client", word_of(&call, &FacadeCall::ALL)).session(session)?
+            Line::new(names, "client", keyword_of(&call, &FacadeCall::ALL)).session(session)?
         }
         _ => return None,
     })
@@ -128,7 +130,7 @@ fn write_injection<'a>(injection: &FaultInjection, names: &'a SessionNames) -> L
             };
             Line::new(names, format_args!("receiver {merchant}"), "fail").quoted("manner", kind).lasting(*for_ms)
         }
-        FaultInjection::LoseReplyIn(n) => Line::new(names, "client", "lose a reply").value("operation", n),
+        FaultInjection::LoseReplyIn(n) => Line::new(names, "client", "lose a response").value("operation", n),
         FaultInjection::ClockStep { by_ms } => {
             let sign = if *by_ms < 0 { "-" } else { "" };
             let by = super::show(by_ms.unsigned_abs());
@@ -144,7 +146,7 @@ fn write_injection<'a>(injection: &FaultInjection, names: &'a SessionNames) -> L
             Line::new(names, "store", "fail over").lasting(*for_ms)
         }
         FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
-            let line = Line::new(names, "store", "break a commit").quoted("manner", outcome.word());
+            let line = Line::new(names, "store", "break a commit").quoted("manner", outcome.as_str());
             match outcome {
                 CommitOutcome::Applied | CommitOutcome::Dropped => line,
                 outcome => line.duration("by", outcome.after_ms()),
@@ -160,12 +162,12 @@ fn write_process_fault<'a>(fault: &ProcessFault, names: &'a SessionNames) -> Lin
         ProcessFault::KillAt(point) => line("be killed").quoted("point", point),
         ProcessFault::Restart => line("restart"),
         ProcessFault::PanicAt(point) => Line::new(names, "actor", "panic").quoted("point", point),
-        ProcessFault::Freeze { for_ms } => line("freeze").lasting(*for_ms),
+        ProcessFault::Pause { for_ms } => line("pause").lasting(*for_ms),
         ProcessFault::OtherSettings(settings) => line("restart with other settings")
             .duration("ttl", settings.lifetime_seconds * 1_000)
             .duration("grace", settings.grace_seconds * 1_000)
-            .quoted("x402_finality", word_of(&settings.x402_finality, &FINALITIES))
-            .value("max_awake", settings.max_awake),
+            .quoted("x402_finality", keyword_of(&settings.x402_finality, &FINALITIES))
+            .value("max_active", settings.max_active),
         ProcessFault::RotateMasterKey => line("restart with another master key"),
         ProcessFault::BackUp => line("be backed up"),
         ProcessFault::Restore => line("be restored"),
@@ -196,17 +198,17 @@ fn write_disk_fault<'a>(fault: &DiskFault, names: &'a SessionNames) -> Line<'a> 
 fn write_node_fault<'a>(node: usize, fault: &NodeFault, names: &'a SessionNames) -> Line<'a> {
     let line = |does: &str| Line::new(names, format_args!("node {node}"), does);
     match fault {
-        NodeFault::Down => line("go away"),
+        NodeFault::Down => line("be unreachable"),
         NodeFault::Lag { blocks } => line("lag").value("blocks", blocks),
-        NodeFault::Slow { delay_ms } => line("answer late").duration("by", *delay_ms),
-        NodeFault::Frozen => line("freeze"),
+        NodeFault::Slow { delay_ms } => line("respond late").duration("by", *delay_ms),
+        NodeFault::Stalled => line("stall"),
         NodeFault::OwnFork { depth } => line("fork alone").value("depth", depth),
-        NodeFault::KeepsTransactions => line("keep what it takes"),
+        NodeFault::KeepsTransactions => line("withhold transactions"),
         NodeFault::OtherChain => line("serve another chain"),
         NodeFault::LacksApis => line("lack APIs"),
         NodeFault::LimitsRate => line("limit the rate"),
-        NodeFault::NoPrice => line("know no price of HBD"),
-        NodeFault::Lies(lie) => line("lie").quoted("lie", word_of(lie, &LieKind::ALL)),
+        NodeFault::NoPrice => line("lack the price of HBD"),
+        NodeFault::Lies(lie) => line("lie").quoted("lie", keyword_of(lie, &LieKind::ALL)),
     }
 }
 
@@ -217,7 +219,7 @@ fn write_ledger_fault<'a>(fault: &LedgerFault, names: &'a SessionNames) -> Line<
         LedgerFault::HoldFinality { for_ms } => line("hold finality").lasting(*for_ms),
         LedgerFault::HoldTransactions { for_ms } => line("hold transactions").lasting(*for_ms),
         LedgerFault::HoldBlocks { for_ms } => line("hold blocks").lasting(*for_ms),
-        LedgerFault::ForgetMempool => line("forget what waits"),
+        LedgerFault::ForgetMempool => line("drop pending transactions"),
         LedgerFault::HbdOffPeg { percent, for_ms } => {
             Line::new(names, "market", "price HBD").value("percent", percent).lasting(*for_ms)
         }

@@ -1,11 +1,11 @@
-//! Retention: what should have been deleted.
+//! Retention: checks that expired records are deleted.
 
 use super::*;
 
 impl Simulation {
     /// Checks that nothing is kept beyond its retention once the engine had the time to delete it.
     pub(in crate::simulation) async fn check_retention(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
-        // A restore brings back what was deleted.
+        // A restore brings back deleted records.
         let restored_ms = self.observe(|observer| observer.restored_ms);
         let since_ms = restored_ms.max(self.processes[0].booted_ms.load(Ordering::Relaxed));
         let up_ms = self.now_ms().saturating_sub(since_ms);
@@ -15,7 +15,7 @@ impl Simulation {
         let now = self.wall_of(&self.processes[0]);
         let limit = |kept: Duration| now.minus(kept + Duration::from_millis(up_ms.min(900_000)));
         let settings = self.engine_settings();
-        // What is over is looked for some minutes after a start, and then once a day.
+        // Retention runs some minutes after a start, and then once a day.
         let looked_at = now.minus(Duration::from_millis(up_ms)) + Duration::from_secs(280);
         self.observe(|observer| {
             let overdue =
@@ -43,7 +43,7 @@ impl Simulation {
     }
 }
 
-/// Returns what should have been deleted of a payment before a time.
+/// Returns the records of a payment that should have been deleted before a time.
 fn overdue_deletion(
     payment: &engine::payment::Payment,
     settings: &actors::Settings,

@@ -6,13 +6,14 @@ use std::{collections::BTreeSet, ops::Bound};
 use engine::{
     event_list::{Epoch, Tail},
     ids::PaymentId,
+    ledger::TxId,
     mutant,
     time::Timestamp,
     x402::{ClaimRecord, Purpose},
 };
 
 use crate::{
-    batch::{CommitError, Cursor, Resolution},
+    batch::{CommitError, CommitId, Cursor, Resolution},
     embedded::{
         commit::{
             accounts, billing, claims, compliance, duties,
@@ -95,8 +96,8 @@ impl Group<'_> {
                     Ok(decided) => decided,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                *record = record::claimed_to_bytes(&decided);
                 *is_facilitation = matches!(decided.purpose, Purpose::Facilitated(_));
+                *record = record::claimed_to_bytes(&decided);
                 Ok(Ok(()))
             }
             Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, overlay),
@@ -105,9 +106,7 @@ impl Group<'_> {
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, overlay),
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
-                overlay.keys_deleted_before = overlay.keys_deleted_before.max(*made_before);
-                let old = overlay.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
-                overlay.deleted_keys.extend(old.map(|(key, _)| *key));
+                overlay.delete_keys(*made_before);
                 Ok(Ok(()))
             }
             Step::Handle { account, place, handling, record, names, assigned } => {
@@ -115,11 +114,8 @@ impl Group<'_> {
                     Ok(handled) => handled,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                *assigned = handled.assigned;
-                overlay.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
-                (*record, *names) = (handled.record, handled.names);
-                let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
-                claims::check_not_facilitated(self, tx_id, overlay)
+                (*assigned, *record, *names) = (handled.assigned, handled.record, handled.names);
+                self.check_assigned(*assigned, overlay)
             }
             Step::Unmatched { account, place, record, .. } => {
                 unmatched::prefetch(self, overlay, account, *place, record)
@@ -129,14 +125,8 @@ impl Group<'_> {
             Step::Compliance { merchant, change } => compliance::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, overlay, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, overlay, schedule, *expected),
-            Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
-                Some(&Epoch::PENDING) => Ok(Ok(())),
-                _ => conflict("the epoch"),
-            },
-            Step::Forbid(id) => match self.commits.resolve(*id) {
-                Resolution::Forbidden => Ok(Ok(())),
-                Resolution::Applied => conflict(format_args!("commit {id}")),
-            },
+            Step::BeginEpoch(_) => self.check_epoch(),
+            Step::Forbid(id) => self.check_forbidden(*id),
             Step::Reconciliation { from, checked_at, expected, .. } => {
                 self.check_reconciliation(*from, *checked_at, *expected, overlay)
             }
@@ -153,6 +143,29 @@ impl Group<'_> {
                 Ok(Ok(()))
             }
             Step::Audit(_) | Step::Unwatch(_) | Step::Prune { .. } => Ok(Ok(())),
+        }
+    }
+
+    /// Checks that the transaction of an assigned transfer was not settled for another server.
+    fn check_assigned(&mut self, assigned: Option<(TxId, PaymentId)>, overlay: &mut Overlay) -> Checked {
+        let Some((tx_id, payment)) = assigned else { return Ok(Ok(())) };
+        overlay.assigned.insert(tx_id.0, payment);
+        claims::check_not_facilitated(self, tx_id, overlay)
+    }
+
+    /// Checks that the store waits for its next epoch.
+    fn check_epoch(&self) -> Checked {
+        match deliveries::epochs(&self.tables.meta())?.last() {
+            Some(&Epoch::PENDING) => Ok(Ok(())),
+            _ => conflict("the epoch"),
+        }
+    }
+
+    /// Forbids a commit of unknown outcome, unless it was applied.
+    fn check_forbidden(&mut self, id: CommitId) -> Checked {
+        match self.commits.resolve(id) {
+            Resolution::Forbidden => Ok(Ok(())),
+            Resolution::Applied => conflict(format_args!("commit {id}")),
         }
     }
 

@@ -99,6 +99,15 @@ pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
     Ok(Err(CommitError::Conflict { what: what.to_string() }))
 }
 
+impl Overlay {
+    /// Deletes the idempotency keys that were made before a time.
+    pub(crate) fn delete_keys(&mut self, made_before: Timestamp) {
+        self.keys_deleted_before = self.keys_deleted_before.max(made_before);
+        let old = self.remembered.iter().filter(|(_, remembered)| remembered.at < made_before);
+        self.deleted_keys.extend(old.map(|(key, _)| *key));
+    }
+}
+
 impl<'t> Group<'t> {
     /// Creates a group without changes.
     pub(crate) fn of(tables: Transaction<'t>, commits: &'t mut CommitIds, search_cursor: u128) -> Self {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{
     failure::Failure,
+    ledger::is_here,
     quote::{Quote, Unacceptable},
     request::Request,
     submission::{self, Outcome, Submitted},
@@ -118,4 +119,9 @@ pub(in crate::commands) fn merge(into: &mut Value, from: Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         into.extend(from);
     }
+}
+
+/// Refuses plain http to another host.
+pub(in crate::commands) fn check_transport(url: &Url, allow_http: bool) -> Result<(), Failure> {
+    if url.scheme() == "http" && !is_here(url) && !allow_http { Err(Failure::PlainHttp(url.clone())) } else { Ok(()) }
 }
