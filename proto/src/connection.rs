@@ -15,10 +15,17 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// The last failure of the connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionHealth {
+    /// The URL of the engine, if there are several.
+    url: Option<String>,
     failure: Mutex<Option<String>>,
 }
 
 impl ConnectionHealth {
+    /// Creates the health of the connection to one of several engines.
+    pub(crate) fn of(url: String) -> Self {
+        Self { url: Some(url), failure: Mutex::default() }
+    }
+
     /// Records the result of a call. Connection failures are returned as `UNAVAILABLE`.
     pub(crate) fn record(
         &self,
@@ -46,9 +53,10 @@ impl ConnectionHealth {
         if *last == failure {
             return;
         }
+        let engine = self.url.as_ref().map_or_else(|| "the engine".to_owned(), |url| format!("the engine {url}"));
         match &failure {
-            Some(failure) => warn!("connection to the engine failed: {failure}"),
-            None => info!("connection to the engine restored"),
+            Some(failure) => warn!("connection to {engine} failed: {failure}"),
+            None => info!("connection to {engine} restored"),
         }
         *last = failure;
     }

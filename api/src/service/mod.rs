@@ -75,6 +75,13 @@ impl Service {
         Self { engine, x402: Arc::default(), closing: watch::Sender::new(false) }
     }
 
+    /// Returns whether the store is available and the ledger is followed, as `/readyz` does.
+    async fn is_ready(&self) -> bool {
+        self.engine.operations.health().await.is_ok_and(|health| {
+            health.store_unavailable.is_none() && health.ledger.is_reachable && health.is_following
+        })
+    }
+
     /// Closes all watches with `UNAVAILABLE`.
     fn close(&self) {
         self.closing.send_replace(true);

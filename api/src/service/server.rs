@@ -39,6 +39,10 @@ const MAX_HEADER_BYTES: u32 = 16 * 1_024;
 const GZIP: CompressionEncoding = CompressionEncoding::Gzip;
 /// Interval of HTTP/2 keepalive pings.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+/// Interval at which the health of the empty name is updated.
+const READINESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Time within which the engine must know whether it is ready: a store may be slow to fail.
+const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Grace period for running calls at shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -142,7 +146,19 @@ where
     let (stopping, mut stopped) = tokio::sync::watch::channel(());
     let mut draining = stopped.clone();
     let signal = async move {
-        stop.await;
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                status = readiness(&closing) => health.set_service_status("", status).await,
+            }
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                () = tokio::time::sleep(READINESS_INTERVAL) => {}
+            }
+        }
         // Load balancers and watching clients switch to another engine while running calls complete.
         for name in proto::SERVICES.iter().chain(&[""]) {
             health.set_service_status(*name, ServingStatus::NotServing).await;
@@ -162,6 +178,14 @@ where
     tokio::select! {
         served = served => served,
         () = drain_timeout => Ok(()),
+    }
+}
+
+/// Returns the health of the empty name: whether the engine can handle every call.
+async fn readiness(service: &Service) -> ServingStatus {
+    match tokio::time::timeout(READINESS_TIMEOUT, service.is_ready()).await {
+        Ok(true) => ServingStatus::Serving,
+        Ok(false) | Err(_) => ServingStatus::NotServing,
     }
 }
 
