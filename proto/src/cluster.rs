@@ -125,7 +125,8 @@ impl Cluster {
     }
 
     fn with_deadline(engines: impl IntoIterator<Item = (String, Channel)>, deadline: Duration) -> Arc<Self> {
-        let engines: Vec<_> = engines.into_iter().map(|engine| (engine, watch::Sender::new(Condition::Unknown))).collect();
+        let engines: Vec<_> =
+            engines.into_iter().map(|engine| (engine, watch::Sender::new(Condition::Unknown))).collect();
         let conditions: Conditions = Arc::new(engines.iter().map(|(_, condition)| condition.subscribe()).collect());
         let members = engines.into_iter().enumerate().map(|(index, ((url, channel), condition))| {
             Arc::new(Member {
@@ -297,7 +298,10 @@ impl Member {
         let (head, body) = response.into_parts();
         if let Some(counted) = stream {
             let lost = is_watch.then(|| self.lost());
-            return Outcome::Final(Ok(Response::from_parts(head, Body::new(OpenStream { body, lost, _counted: counted }))));
+            return Outcome::Final(Ok(Response::from_parts(
+                head,
+                Body::new(OpenStream { body, lost, _counted: counted }),
+            )));
         }
         // The engine may exit between the head and the end of a response.
         match body.collect().await {

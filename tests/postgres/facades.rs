@@ -11,12 +11,12 @@ use std::{
 
 use crate::{
     events::{Stream, list, payments_of},
-    harness::{Opened, Response, Shop, background, order, until},
+    harness::{Opened, Process, Response, Shop, background, order, until},
 };
 
 use super::{
     cluster::{Cluster, Programs},
-    fleet::{Fleet, database},
+    fleet::{Fleet, TOKEN, database},
 };
 
 /// Clients that create payments at once.
@@ -86,9 +86,8 @@ impl Load {
 impl Acknowledged {
     #[track_caller]
     fn create_and_read(&self, shop: &Shop, key: &str) -> serde_json::Value {
-        let created = self.until_responded(201, || {
-            shop.post("/api/public/payments", &order()).header("idempotency-key", key).send()
-        });
+        let created = self
+            .until_responded(201, || shop.post("/api/public/payments", &order()).header("idempotency-key", key).send());
         let id = created["id"].as_str().expect("an id").to_owned();
         let path = format!("/api/public/payments/{id}");
         let read = self.until_responded(200, || shop.get(&path).send());
@@ -152,6 +151,10 @@ pub(super) fn a_facade_outlives_its_engines(programs: &Programs) {
     assert!(acknowledged.values().all(|id| stored.contains(id)), "nothing acknowledged is lost");
     let repeated: u64 = urls.iter().map(|url| facade.value("hivetill_facade_calls_repeated_total", url)).sum();
     assert!(repeated > 0, "a call was repeated at the other engine");
+    let (engines, token) = (format!("--engine-url={}", urls.join(",")), format!("--set=grpc.token={TOKEN}"));
+    let node = format!("--node={}", fleet.ledger.ledger.rpc.base);
+    let checked = Process::start(&["doctor", "--network=dev", &engines, &token, &node]).finish();
+    assert!(urls.iter().all(|url| checked.stdout.contains(&format!("{url}: healthy"))), "{checked:?}");
 }
 
 /// Returns the ids of all payments of a shop.

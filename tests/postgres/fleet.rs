@@ -69,7 +69,8 @@ impl Fleet {
         let folder = folder("fleet");
         let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
         let nodes = nodes(&ledger.ledger);
-        let members = stores.iter().zip(nodes).map(|(store, node)| Member { store: (*store).to_owned(), node }).collect();
+        let members =
+            stores.iter().zip(nodes).map(|(store, node)| Member { store: (*store).to_owned(), node }).collect();
         let mut fleet = Self { ledger, engines: Vec::new(), folder, members };
         for number in 0..stores.len() {
             let engine = fleet.engine(number, "127.0.0.1:0");

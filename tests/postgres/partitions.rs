@@ -68,7 +68,8 @@ impl Journey {
         until("a webhook for each payment", || {
             let hooks = self.receiver.hooks();
             let completed = hooks.iter().filter(|hook| hook.json()["data"]["status"] == "completed");
-            let ids: std::collections::BTreeSet<_> = completed.map(|hook| hook.header("webhook-id").to_owned()).collect();
+            let ids: std::collections::BTreeSet<_> =
+                completed.map(|hook| hook.header("webhook-id").to_owned()).collect();
             assert!(ids.len() <= self.opened.len(), "an event for each completion: {ids:?}");
             (ids.len() == self.opened.len()).then_some(())
         });
@@ -130,7 +131,8 @@ pub(super) fn an_engine_cut_off_from_the_database_is_replaced(programs: &Program
     let name = migrated(&cluster);
     let wire = Wire::to_socket(&cluster.data().with_file_name(".s.PGSQL.5432"));
     let direct = format!("--set=store.url={}", cluster.url(&name));
-    let cut = format!("--set=store.url=postgres://{}@{}/{name}", super::cluster::USER, wire.address.replace('/', "%2F"));
+    let cut =
+        format!("--set=store.url=postgres://{}@{}/{name}", super::cluster::USER, wire.address.replace('/', "%2F"));
     // The first engine begins to read the chain.
     let fleet = Fleet::of(&[&cut, &direct], |ledger| vec![ledger.clone(), ledger.clone()]);
     let mut journey = Journey::start(fleet);

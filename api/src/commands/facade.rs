@@ -16,7 +16,7 @@ use super::{
     settings::{FacadeFlags, SettingsArgs, push},
     shutdown::{self, Shutdown},
 };
-use crate::{config::Config, metrics::Metrics};
+use crate::{config::Config, metrics::Metrics, service::server::check_validity};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -59,6 +59,32 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 /// Returns the transport to the engines at the setting `engine_url`; `None` if it is not set. The transport connects on the
 /// first call, and reconnects after a connection was lost.
 pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
+    let Some((token, mut channels)) = channels(config)? else { return Ok(None) };
+    let transport = match channels.len() {
+        1 => Transport::remote(channels.remove(0).1, Some(&token)),
+        _ => Transport::cluster(channels, Some(&token)),
+    };
+    transport.map(Some).map_err(|_| invalid_token())
+}
+
+/// Returns a transport to each engine at the setting `engine_url`, with its URL; none if it is not set.
+pub(super) fn each(config: &Config) -> Result<Vec<(String, Transport)>, Failure> {
+    let Some((token, channels)) = channels(config)? else { return Ok(Vec::new()) };
+    let transport = |(url, channel)| {
+        let transport = Transport::remote(channel, Some(&token)).map_err(|_| invalid_token())?;
+        Ok((url, transport))
+    };
+    channels.into_iter().map(transport).collect()
+}
+
+fn invalid_token() -> Failure {
+    Failure::Other("grpc.token is not a valid header value".to_owned())
+}
+
+/// The token of the engines, and their URLs with channels to them.
+type Channels = (String, Vec<(String, Channel)>);
+
+fn channels(config: &Config) -> Result<Option<Channels>, Failure> {
     let urls = config.list("engine_url");
     if urls.is_empty() {
         return Ok(None);
@@ -73,15 +99,8 @@ pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
                 .to_owned(),
         )
     })?;
-    let mut channels = Vec::new();
-    for url in urls {
-        channels.push((url.clone(), channel(config, &url)?));
-    }
-    let transport = match channels.len() {
-        1 => Transport::remote(channels.remove(0).1, Some(&token)),
-        _ => Transport::cluster(channels, Some(&token)),
-    };
-    transport.map(Some).map_err(|_| Failure::Other("grpc.token is not a valid header value".to_owned()))
+    let channels = urls.into_iter().map(|url| channel(config, &url).map(|channel| (url, channel)));
+    Ok(Some((token, channels.collect::<Result<_, _>>()?)))
 }
 
 fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
@@ -99,7 +118,10 @@ fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
         if let (Some(certificate), Some(key)) =
             (config.optional("grpc.tls_client_cert"), config.optional("grpc.tls_client_key"))
         {
-            tls = tls.identity(Identity::from_pem(pem(certificate)?, pem(key)?));
+            let certificate = pem(certificate)?;
+            check_validity(&certificate)
+                .map_err(|error| Failure::Setting { setting: "grpc.tls_client_cert", reason: error.to_string() })?;
+            tls = tls.identity(Identity::from_pem(certificate, pem(key)?));
         }
         endpoint = endpoint.tls_config(tls).map_err(invalid)?;
     } else if url.starts_with("https:") {

@@ -137,10 +137,9 @@ impl Kind {
             Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
             Self::Database => ("text", "`postgres://` URL or empty, secret, never shown".to_owned()),
-            Self::OptionalUrls => (
-                "text or list of texts",
-                "http(s) URLs, all different, or empty; comma-separated in a text".to_owned(),
-            ),
+            Self::OptionalUrls => {
+                ("text or list of texts", "http(s) URLs, all different, or empty; comma-separated in a text".to_owned())
+            }
             Self::Urls => ("list of texts", "http(s) URLs; comma-separated in an environment variable".to_owned()),
             Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
             Self::Origins => ("list of texts", "origins such as `https://admin.example`".to_owned()),

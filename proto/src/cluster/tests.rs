@@ -1,3 +1,5 @@
+//! Tests of several engines: health checks, load balancing, and what is repeated.
+
 use std::{convert::Infallible, sync::Mutex};
 
 use http::HeaderValue;

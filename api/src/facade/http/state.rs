@@ -5,7 +5,11 @@ use std::sync::Arc;
 use proto::Engine;
 
 use super::{
-    call::RequestIds, file::CachedDocuments, metrics::{EnginesCollector, Metrics}, network::KnownNetwork, sessions::DashboardState,
+    call::RequestIds,
+    file::CachedDocuments,
+    metrics::{EnginesCollector, Metrics},
+    network::KnownNetwork,
+    sessions::DashboardState,
 };
 use crate::facade::limits::{AcceptedKeys, Edge};
 

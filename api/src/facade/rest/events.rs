@@ -12,8 +12,13 @@ use warp::{
     sse,
 };
 
-use crate::facade::http::{call::Call, refusal::Refusal, response,
-    state::Facade, stream::{Shared, resumed}};
+use crate::facade::http::{
+    call::Call,
+    refusal::Refusal,
+    response,
+    state::Facade,
+    stream::{Shared, resumed},
+};
 
 /// Interval of comments that keep an idle stream open.
 const HEARTBEAT: Duration = Duration::from_secs(15);

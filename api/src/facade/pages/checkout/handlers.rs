@@ -21,7 +21,14 @@ use url::form_urlencoded;
 use warp::reply::{Reply, Response};
 
 use crate::facade::{
-    http::{call::Call, error, refusal::Refusal, response, state::Facade, stream::{Shared, resumed}},
+    http::{
+        call::Call,
+        error,
+        refusal::Refusal,
+        response,
+        state::Facade,
+        stream::{Shared, resumed},
+    },
     pages::{
         checkout::{
             phase::Live,
