@@ -2,11 +2,12 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "billing",
     "common",
     "compliance",
     "events",
+    "facades",
     "keys",
     "maintenance",
     "merchants",

@@ -5,16 +5,26 @@ use http::HeaderMap;
 use crate::caller::IDEMPOTENCY_KEY;
 
 /// Prefixes of read-only methods.
-const READ_PREFIXES: [&str; 8] = ["Describe", "Get", "Inspect", "List", "Watch", "Export", "Prepare", "Verify"];
+const READ_PREFIXES: [&str; 9] =
+    ["Count", "Describe", "Get", "Inspect", "List", "Watch", "Export", "Prepare", "Verify"];
 /// A read-only method with another name.
 const OTHER_READ: &str = "CopyStore";
 /// Writes with the prefix of a read.
 const OTHER_WRITE: &str = "VerifyMerchant";
 /// Methods that support an idempotency key.
 const KEYED: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
-/// Writes whose second call changes nothing and returns the same.
-const IDEMPOTENT: [&str; 5] =
-    ["CancelPayment", "CancelCheckout", "ReportWallet", "DeletePaymentMetadata", "DeletePaymentNote"];
+/// Writes whose second call changes nothing and returns the same. An invalid API key may be counted twice.
+const IDEMPOTENT: [&str; 9] = [
+    "CancelCheckout",
+    "CancelPayment",
+    "CloseAllDashboardSessions",
+    "CloseDashboardSession",
+    "DeletePaymentMetadata",
+    "DeletePaymentNote",
+    "OpenDashboardSession",
+    "RecordInvalidKey",
+    "ReportWallet",
+];
 
 /// What a second call of a method does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +113,9 @@ mod tests {
     #[test]
     fn a_creation_is_repeated_only_with_a_key() {
         let with_key: HeaderMap =
-            [(http::HeaderName::from_static(IDEMPOTENCY_KEY), HeaderValue::from_static("order-1"))].into_iter().collect();
+            [(http::HeaderName::from_static(IDEMPOTENCY_KEY), HeaderValue::from_static("order-1"))]
+                .into_iter()
+                .collect();
         let creation = Repetition::of("/hivetill.engine.v1.PaymentService/CreatePayment");
         assert!(creation.is_safe(&with_key) && !creation.is_safe(&HeaderMap::new()));
         let registration = Repetition::of("/hivetill.engine.v1.MerchantService/RegisterMerchant");

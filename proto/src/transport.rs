@@ -21,10 +21,10 @@ use crate::{
         audit_log_service_client::AuditLogServiceClient, billing_service_client::BillingServiceClient,
         checkout_service_client::CheckoutServiceClient, compliance_service_client::ComplianceServiceClient,
         event_service_client::EventServiceClient, export_service_client::ExportServiceClient,
-        fee_service_client::FeeServiceClient, maintenance_service_client::MaintenanceServiceClient,
-        merchant_service_client::MerchantServiceClient, payment_service_client::PaymentServiceClient,
-        reconciliation_service_client::ReconciliationServiceClient, system_service_client::SystemServiceClient,
-        unmatched_transfer_service_client::UnmatchedTransferServiceClient,
+        facade_service_client::FacadeServiceClient, fee_service_client::FeeServiceClient,
+        maintenance_service_client::MaintenanceServiceClient, merchant_service_client::MerchantServiceClient,
+        payment_service_client::PaymentServiceClient, reconciliation_service_client::ReconciliationServiceClient,
+        system_service_client::SystemServiceClient, unmatched_transfer_service_client::UnmatchedTransferServiceClient,
         webhook_service_client::WebhookServiceClient, x402_service_client::X402ServiceClient,
     },
 };
@@ -130,6 +130,12 @@ impl Engine {
     #[must_use]
     pub fn events(&self) -> EventServiceClient<Transport> {
         EventServiceClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service for state that facades share.
+    #[must_use]
+    pub fn facades(&self) -> FacadeServiceClient<Transport> {
+        FacadeServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the fee service.

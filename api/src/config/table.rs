@@ -382,7 +382,7 @@ pub static TABLE: &[Key] = &[
         "limits.bad_keys",
         Kind::Rate,
         "10/min",
-        "Invalid API keys from one IP address. Beyond this rate the IP address is locked out: only keys that were valid within the last day are accepted from it.",
+        "Invalid API keys from one IP address. Beyond this rate the IP address is locked out: only keys that this facade accepted within the last day are accepted from it. The engine counts over all facades.",
     ),
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "Duration of a lockout."),
     key(

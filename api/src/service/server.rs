@@ -10,10 +10,10 @@ use proto::{
         audit_log_service_server::AuditLogServiceServer, billing_service_server::BillingServiceServer,
         checkout_service_server::CheckoutServiceServer, compliance_service_server::ComplianceServiceServer,
         event_service_server::EventServiceServer, export_service_server::ExportServiceServer,
-        fee_service_server::FeeServiceServer, maintenance_service_server::MaintenanceServiceServer,
-        merchant_service_server::MerchantServiceServer, payment_service_server::PaymentServiceServer,
-        reconciliation_service_server::ReconciliationServiceServer, system_service_server::SystemServiceServer,
-        unmatched_transfer_service_server::UnmatchedTransferServiceServer,
+        facade_service_server::FacadeServiceServer, fee_service_server::FeeServiceServer,
+        maintenance_service_server::MaintenanceServiceServer, merchant_service_server::MerchantServiceServer,
+        payment_service_server::PaymentServiceServer, reconciliation_service_server::ReconciliationServiceServer,
+        system_service_server::SystemServiceServer, unmatched_transfer_service_server::UnmatchedTransferServiceServer,
         webhook_service_server::WebhookServiceServer, x402_service_server::X402ServiceServer,
     },
 };
@@ -26,7 +26,7 @@ use tonic::{body::Body, codec::CompressionEncoding, service::Routes, transport::
 use tonic_health::ServingStatus;
 use tracing::debug;
 
-pub use super::tls::{Tls, TlsError};
+pub use super::tls::{Tls, TlsError, check_validity};
 use super::{
     Maintenance, Metrics, Service, Tokens,
     connection::{self, Connection, MAX_STREAMS},
@@ -200,6 +200,7 @@ fn with_engine(routes: Routes, service: Service) -> Routes {
         .add_service(AuditLogServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(ExportServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(EventServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(FacadeServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(UnmatchedTransferServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(ReconciliationServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(ComplianceServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
