@@ -11,6 +11,7 @@ mod raw;
 mod receiver;
 mod shop;
 mod wait;
+mod wire;
 
 pub(crate) use gateway::{Dev, LedgerProcess, Serve, Split, shared, until_ready};
 pub(crate) use http::{Api, RequestBuilder, Response};
@@ -21,3 +22,4 @@ pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};
 pub(crate) use shop::{Opened, Shop, order};
 pub(crate) use wait::{Stopwatch, TIMEOUT, background, pause, until};
+pub(crate) use wire::Wire;
