@@ -9,6 +9,7 @@ pub(crate) mod promql;
 mod proxy;
 mod raw;
 mod receiver;
+mod relay;
 mod shop;
 mod wait;
 
@@ -19,5 +20,6 @@ pub(crate) use process::{Process, end, folder};
 pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};
+pub(crate) use relay::Relay;
 pub(crate) use shop::{Opened, Shop, order};
 pub(crate) use wait::{Stopwatch, TIMEOUT, background, pause, until};
