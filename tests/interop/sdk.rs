@@ -19,6 +19,8 @@ use crate::{
 
 /// What a shop does, through each client.
 const JOURNEYS: [&str; 11] = [
+    // The first one, because its transaction expires.
+    "a_signed_payment_is_verified_and_settled",
     "a_payment_is_created_paid_and_waited_for",
     "a_creation_whose_response_is_lost_creates_one_payment",
     "a_rate_limit_is_waited_for",
@@ -29,7 +31,6 @@ const JOURNEYS: [&str; 11] = [
     "a_stream_resumes_without_a_gap",
     "an_unmatched_transfer_is_assigned",
     "keys_and_the_record_of_a_merchant_are_managed",
-    "a_signed_payment_is_verified_and_settled",
 ];
 
 /// The bytes of a response after which a connection of the stream breaks: after the headers and some two events.

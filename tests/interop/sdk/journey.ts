@@ -303,13 +303,15 @@ async function aSignedPaymentIsVerifiedAndSettled(): Promise<void> {
   const empty = await open.x402.verify({ paymentPayload: {}, sessionId: String(payment.sessionId) });
   assert.equal(empty.isValid, false);
   assert.deepEqual(await open.x402.verify(payment), { isValid: true, payer: 'alice' });
-  const settled = await hivetill.x402.settle(payment, { idempotencyKey: 'request-1' });
+  const settled = await hivetill.x402.settle(payment);
   assert.equal(settled.success, true, JSON.stringify(settled));
   assert.equal((await hivetill.payments.waitFor(String(payment.sessionId))).internalId, settled.txId);
+  assert.deepEqual(await hivetill.x402.settle(payment), { ...settled, replayed: true });
   assert.deepEqual(await collect(hivetill.x402.sales()), []);
 }
 
 const journeys = [
+  aSignedPaymentIsVerifiedAndSettled,
   aPaymentIsCreatedPaidAndWaitedFor,
   aCreationWhoseResponseIsLostCreatesOnePayment,
   aRateLimitIsWaitedFor,
@@ -320,7 +322,6 @@ const journeys = [
   aStreamResumesWithoutAGap,
   anUnmatchedTransferIsAssigned,
   keysAndTheRecordOfAMerchantAreManaged,
-  aSignedPaymentIsVerifiedAndSettled,
 ];
 for (const journey of journeys) {
   await journey();

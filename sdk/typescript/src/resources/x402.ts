@@ -21,11 +21,13 @@ export class X402 extends Resource {
   }
 
   /**
-   * Checks a signed payment, broadcasts it and waits for the ledger. A refusal has `success: false`. Give one
-   * idempotency key for each request that your server received.
+   * Checks a signed payment, broadcasts it and waits for the ledger. A refusal has `success: false`. For a payment of
+   * your own server (`paymentRequirements`) give one idempotency key for each request that the server received. A payment
+   * of this gateway (`sessionId`) takes none: the same payment again returns the same receipt.
    */
   settle(payment: X402Request, options?: IdempotentOptions): Promise<Settled> {
-    return body(api.x402Settle({ ...this.once(options), body: payment }));
+    const request = payment.sessionId === undefined ? this.once(options) : this.with(options);
+    return body(api.x402Settle({ ...request, body: payment }));
   }
 
   /** Returns every sale of the merchant's own resources, newest first; reads page after page. */

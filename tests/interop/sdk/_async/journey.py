@@ -338,13 +338,15 @@ async def a_signed_payment_is_verified_and_settled(hivetill: AsyncHivetill) -> N
         empty = X402Request.from_dict({"paymentPayload": {}, "sessionId": session})
         assert not (await open.x402.verify(empty)).is_valid
         assert (await open.x402.verify(payment)).to_dict() == {"isValid": True, "payer": "alice"}
-    settled = await hivetill.x402.settle(payment, idempotency_key="request-1")
+    settled = await hivetill.x402.settle(payment)
     assert settled.success, settled
     assert (await hivetill.payments.wait_for(session)).internal_id == settled.tx_id
+    assert (await hivetill.x402.settle(payment)).to_dict() == {**settled.to_dict(), "replayed": True}
     assert await collect(hivetill.x402.sales()) == []
 
 
 JOURNEYS = [
+    a_signed_payment_is_verified_and_settled,
     a_payment_is_created_paid_and_waited_for,
     a_creation_whose_response_is_lost_creates_one_payment,
     a_rate_limit_is_waited_for,
@@ -355,7 +357,6 @@ JOURNEYS = [
     a_stream_resumes_without_a_gap,
     an_unmatched_transfer_is_assigned,
     keys_and_the_record_of_a_merchant_are_managed,
-    a_signed_payment_is_verified_and_settled,
 ]
 
 

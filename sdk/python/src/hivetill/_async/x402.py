@@ -29,9 +29,11 @@ class AsyncX402(AsyncResource):
     async def settle(self, payment: X402Request, *, idempotency_key: str | None = None) -> Settled:
         """Check a signed payment, broadcast it and wait for the ledger. A refusal has ``success`` false.
 
-        Give one idempotency key for each request that your server received.
+        For a payment of your own server (``payment_requirements``) give one idempotency key for each request that the
+        server received. A payment of this gateway (``session_id``) takes none: the same payment again returns the same
+        receipt.
         """
-        key = key_or_new(idempotency_key)
+        key = key_or_new(idempotency_key) if isinstance(payment.session_id, Unset) else UNSET
         return body(await x402_settle.asyncio_detailed(client=self._core, body=payment, idempotency_key=key))
 
     def sales(self, *, limit: int = 100) -> AsyncIterator[Sale]:
