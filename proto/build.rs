@@ -2,11 +2,12 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "billing",
     "common",
     "compliance",
     "events",
+    "facades",
     "keys",
     "maintenance",
     "merchants",
@@ -43,16 +44,23 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Returns the names of services and methods as Rust constants.
 fn names(descriptors: &prost_types::FileDescriptorSet) -> String {
-    let (mut services, mut methods) = (Vec::new(), Vec::new());
+    let (mut services, mut methods, mut streams) = (Vec::new(), Vec::new(), Vec::new());
     for file in descriptors.file.iter().filter(|file| file.package() == "hivetill.engine.v1") {
         for service in &file.service {
             let name = format!("{}.{}", file.package(), service.name());
-            methods.extend(service.method.iter().map(|method| format!("/{name}/{}", method.name())));
+            for method in &service.method {
+                let path = format!("/{name}/{}", method.name());
+                if method.server_streaming() {
+                    streams.push(path.clone());
+                }
+                methods.push(path);
+            }
             services.push(name);
         }
     }
     format!(
         "/// The full names of all services.\npub const SERVICES: &[&str] = &{services:?};\n\
-         /// The paths of all methods.\npub const METHODS: &[&str] = &{methods:?};\n"
+         /// The paths of all methods.\npub const METHODS: &[&str] = &{methods:?};\n\
+         /// The paths of the methods that return a stream.\npub const STREAMS: &[&str] = &{streams:?};\n"
     )
 }

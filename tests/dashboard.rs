@@ -67,6 +67,11 @@ impl Visitor {
         Self::log_in(&shop.api, &shop.key)
     }
 
+    /// Returns the same user at another facade.
+    pub(crate) fn at(&self, api: &Api) -> Self {
+        Self { api: api.clone(), cookie: self.cookie.clone(), token: self.token.clone() }
+    }
+
     pub(crate) fn get(&self, path: &str) -> Response {
         self.api.get(path).header("accept", "text/html").header("cookie", &self.cookie).send()
     }
@@ -118,7 +123,7 @@ fn a_wrong_key_opens_no_session_and_is_not_echoed() {
 
 fn every_page_requires_a_session() {
     let api = &shared().api;
-    let cookie = format!("__Host-hivetill={}", "0".repeat(64));
+    let cookie = format!("__Host-hivetill={}", "0".repeat(66));
     for path in ["", "/payments", "/payments/new", "/payments.csv", "/settings", "/merchants", "/payments/pay_x"] {
         for cookie in ["", &cookie] {
             let response = api.get(&format!("/dashboard{path}")).header("cookie", cookie).send();
@@ -133,7 +138,7 @@ fn every_page_requires_a_session() {
 
 fn a_session_id_chosen_by_the_client_is_rejected() {
     let shop = shared().shop();
-    let chosen = format!("__Host-hivetill={}", "a".repeat(64));
+    let chosen = format!("__Host-hivetill={}", "a".repeat(66));
     let response = post_form(&shop.api, "/dashboard/login", Some(&chosen), &form(&[("key", &shop.key)]));
     let first = cookie_of(&response);
     assert_ne!(first, chosen);

@@ -11,6 +11,7 @@ use engine::payment::Exception;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::{
     golden::is_update,
@@ -23,6 +24,9 @@ crate::tests!(
     the_commands_for_testing_a_shop_work,
     variables_exported_by_the_guides_are_not_read_as_settings,
     the_webhook_page_shows_complete_requests_as_sent,
+    the_files_for_scaling_out_name_existing_settings_and_commands,
+    the_compose_file_for_scaling_out_is_consistent,
+    the_page_about_scaling_out_names_what_exists,
 );
 
 fn root() -> PathBuf {
@@ -124,7 +128,8 @@ fn variables_exported_by_the_guides_are_not_read_as_settings() {
         exported.extend(text.split(is_part).filter(|word| word.starts_with("HIVETILL_")).map(str::to_owned));
     }
     // An exported setting must not be read as one.
-    let settings = ["HIVETILL_LEDGER_NODES", "HIVETILL_GRPC_TOKEN", "HIVETILL_STORE_URL"];
+    let settings =
+        ["HIVETILL_LEDGER_NODES", "HIVETILL_GRPC_TOKEN", "HIVETILL_GRPC_SERVICE_TOKEN", "HIVETILL_STORE_URL"];
     assert!(settings.iter().all(|name| exported.remove(*name)) && exported.len() > 4, "{exported:?}");
     let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     config.arg("config").env_clear().envs(exported.iter().map(|name| (name, "x")));
@@ -242,4 +247,188 @@ fn shown(hook: &Hook) -> String {
     }
     lines[1..].sort_unstable();
     format!("{}\n\n{body}\n", lines.join("\n"))
+}
+
+const SCALE_OUT: &str = "docs/deploy/scale-out";
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns the names of all settings and their environment variables.
+fn settings() -> BTreeSet<String> {
+    let page = read("docs/reference/settings.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let names: BTreeSet<String> = rows
+        .flat_map(|row| [row.split('`').nth(1), row.split("`HIVETILL_").nth(1).and_then(|rest| rest.split('`').next())])
+        .flatten()
+        .map(|name| {
+            if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                format!("HIVETILL_{name}")
+            } else {
+                name.to_owned()
+            }
+        })
+        .collect();
+    assert!(names.contains("store.url") && names.contains("HIVETILL_STORE_URL"), "{names:?}");
+    names
+}
+
+/// Checks that a command line of the program has a command and flags that exist.
+#[track_caller]
+fn check_command(line: &str) {
+    let mut words = line.split_whitespace();
+    let program = words.next().expect("a program");
+    assert!(program == "hivetill" || program.ends_with("/hivetill"), "{line}");
+    let command = words.next().expect("a command");
+    let help =
+        Command::new(env!("CARGO_BIN_EXE_hivetill")).args([command, "--help"]).output().expect("the binary starts");
+    assert!(help.status.success(), "{line}");
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for flag in words.filter(|word| word.starts_with("--")) {
+        let flag = flag.trim_end_matches([')', '`']).split('=').next().unwrap_or(flag);
+        assert!(
+            help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == flag),
+            "{line}: {flag}"
+        );
+    }
+}
+
+/// Checks that the program accepts settings: of a file, and of environment variables.
+#[track_caller]
+fn check_settings(file: Option<&str>, variables: &[(String, String)]) {
+    let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+    config.arg("config").env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+    if let Some(file) = file {
+        config.arg("--config").arg(root().join(file));
+    }
+    let output = config.output().expect("the binary starts");
+    assert!(output.status.success(), "{file:?} {variables:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn the_files_for_scaling_out_name_existing_settings_and_commands() {
+    let left_alone =
+        |unit: &str| unit.lines().find(|line| line.starts_with("RestartPreventExitStatus=")).map(str::to_owned);
+    let whole = left_alone(&read("docs/deploy/hivetill.service")).expect("a list");
+    for (name, files) in [("engine", 4), ("facade", 3)] {
+        let unit = read(&format!("{SCALE_OUT}/hivetill-{name}@.service"));
+        let lines = unit.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let (mut variables, mut credentials, mut sections) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for line in lines {
+            if line.starts_with('[') {
+                sections.push(line);
+                continue;
+            }
+            let (key, value) = line.split_once('=').unwrap_or_else(|| panic!("{line} is no setting of a unit"));
+            match key {
+                "ExecStart" => check_command(value),
+                "Environment" => {
+                    let pairs = value.split(' ').filter_map(|pair| pair.split_once('='));
+                    variables.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+                }
+                "LoadCredential" => drop(credentials.insert(value.split(':').next().expect("a name").to_owned())),
+                _ => {}
+            }
+        }
+        assert_eq!(sections, ["[Unit]", "[Service]", "[Install]"]);
+        let used: BTreeSet<String> =
+            variables.iter().filter_map(|(_, value)| value.strip_prefix("%d/")).map(str::to_owned).collect();
+        assert_eq!((&credentials, credentials.len()), (&used, files), "{name}");
+        check_settings(Some(&format!("{SCALE_OUT}/{name}.toml")), &variables);
+        assert_eq!(left_alone(&unit), Some(whole.clone()));
+    }
+}
+
+/// Returns the variables of an environment, with a text of its own for each of the shell's variables.
+fn environment(yaml: &Yaml) -> Vec<(String, String)> {
+    let pairs = yaml.as_hash().expect("an environment").iter();
+    let text = |yaml: &Yaml| yaml.as_str().expect("a text").to_owned();
+    let resolve = |value: String| {
+        let mut parts = value.split("${");
+        let mut resolved = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (variable, rest) = part.split_once('}').expect("its end");
+            let name = variable.split(':').next().unwrap_or(variable).to_lowercase();
+            resolved.push_str(&format!("{name:x<40}{rest}"));
+        }
+        resolved
+    };
+    pairs.map(|(name, value)| (text(name), resolve(text(value)))).collect()
+}
+
+fn the_compose_file_for_scaling_out_is_consistent() {
+    let (settings, text) = (settings(), read(&format!("{SCALE_OUT}/compose.yaml")));
+    let file = YamlLoader::load_from_str(&text).expect("YAML").remove(0);
+    let names = |yaml: &Yaml| -> BTreeSet<String> {
+        let of = |yaml: &Yaml| yaml.as_str().map(str::to_owned);
+        match yaml {
+            Yaml::Hash(hash) => hash.keys().filter_map(of).collect(),
+            Yaml::Array(list) => list.iter().filter_map(|item| of(item).or_else(|| of(&item["source"]))).collect(),
+            _ => BTreeSet::new(),
+        }
+    };
+    let services = names(&file["services"]);
+    let mut commands = Vec::new();
+    for name in &services {
+        let service = &file["services"][name.as_str()];
+        for (own, all) in
+            [("configs", &file["configs"]), ("secrets", &file["secrets"]), ("depends_on", &file["services"])]
+        {
+            assert!(names(&service[own]).is_subset(&names(all)), "{name}: {own}");
+        }
+        for volume in names(&service["volumes"]) {
+            let source = volume.split(':').next().expect("a source").to_owned();
+            // A file that the operator makes, a file beside this one, or a volume.
+            let is_there = source == "./userlist.txt" || root().join(SCALE_OUT).join(&source).is_file();
+            assert!(is_there || names(&file["volumes"]).contains(&source), "{name}: {source}");
+        }
+        if service["<<"] != file["x-hivetill"] {
+            continue;
+        }
+        commands.push(service["command"].as_str().expect("a command"));
+        check_command(&format!("hivetill {}", service["command"].as_str().expect("a command")));
+        let variables = environment(&service["environment"]);
+        assert!(variables.iter().all(|(name, _)| settings.contains(name)), "{variables:?}");
+        check_settings(None, &variables);
+        for (_, value) in variables.iter().filter(|(name, _)| name == "HIVETILL_ENGINE_URL") {
+            let host = |url: &str| url.trim_start_matches("http://").trim_end_matches(":8081").to_owned();
+            assert!(value.split(',').all(|url| services.contains(&host(url))), "{value}");
+        }
+    }
+    commands.sort_unstable();
+    assert_eq!(commands, ["engine", "engine", "facade", "facade", "migrate"]);
+}
+
+fn the_page_about_scaling_out_names_what_exists() {
+    const PAGE: &str = "docs/how-to/scale-out.md";
+    let (settings, metrics) = (settings(), read("docs/reference/metrics.md"));
+    let commands = blocks(PAGE, "sh").join("");
+    let numbers = commands.lines().filter_map(|line| line.rsplit_once("# ")?.1.parse::<usize>().ok());
+    assert_eq!(numbers.collect::<Vec<_>>(), (1..=10).collect::<Vec<_>>(), "ten commands");
+    let text = read(PAGE);
+    let ours = commands.lines().flat_map(|line| line.split("&& ")).filter(|part| part.starts_with("hivetill "));
+    let shown = text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("hivetill "));
+    let mut checked = 0;
+    for command in ours.chain(shown) {
+        check_command(command.split("  #").next().unwrap_or(command));
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+    let is_part = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    for word in text.split(is_part).filter(|word| word.starts_with("HIVETILL_")) {
+        assert!(settings.contains(word), "{word}");
+    }
+    for word in text.split(is_part).filter(|word| word.starts_with("hivetill_")) {
+        assert!(metrics.contains(&format!("`{word}`")), "{word}");
+    }
+    let sections: BTreeSet<&str> =
+        settings.iter().filter_map(|name| name.split_once('.')).map(|(section, _)| section).collect();
+    let dotted = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| word.split_once('.').is_some_and(|(s, _)| sections.contains(s)));
+    for name in dotted {
+        assert!(settings.contains(name), "{name}");
+    }
 }

@@ -26,28 +26,35 @@ fn event(shop: &Shop) -> String {
     payment.id
 }
 
-fn list(shop: &Shop, query: &str) -> Value {
+pub(crate) fn list(shop: &Shop, query: &str) -> Value {
     shop.api.get(&format!("/api/public/events{query}")).bearer(&shop.key).send().ok(200)
 }
 
-fn payments_of(events: &Value) -> Vec<String> {
+pub(crate) fn payments_of(events: &Value) -> Vec<String> {
     let events = events["events"].as_array().expect("a list");
     events.iter().map(|event| event["data"]["id"].as_str().expect("an id").to_owned()).collect()
 }
 
 /// An open stream of events.
-struct Stream(BufReader<TcpStream>);
+pub(crate) struct Stream(BufReader<TcpStream>);
 
 /// An event of a stream.
 #[derive(Debug)]
-struct StreamedEvent {
+pub(crate) struct StreamedEvent {
     id: String,
-    name: String,
+    pub(crate) name: String,
     data: Value,
 }
 
+impl Told {
+    /// Returns the id of its payment.
+    pub(crate) fn payment(&self) -> String {
+        self.data["data"]["id"].as_str().expect("an id").to_owned()
+    }
+}
+
 impl Stream {
-    fn open(api: &Api, key: &str, query: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(api: &Api, key: &str, query: &str, last: Option<&str>) -> Self {
         let address = api.base.trim_start_matches("http://");
         let mut socket = TcpStream::connect(address).expect("the gateway listens");
         socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
@@ -92,7 +99,7 @@ impl Stream {
         }
     }
 
-    fn event(&mut self) -> StreamedEvent {
+    pub(crate) fn event(&mut self) -> StreamedEvent {
         self.next().expect("an event")
     }
 }

@@ -43,6 +43,7 @@ crate::tests!(
     the_service_token_is_sufficient_for_a_facade,
     weak_tokens_are_rejected_at_the_start,
     a_port_with_a_client_authority_accepts_only_its_clients,
+    a_facade_of_several_engines_uses_client_certificates,
     unusable_certificates_are_rejected_at_the_start,
     a_client_that_is_idle_after_the_tls_handshake_is_disconnected,
     one_ip_address_gets_at_most_half_of_the_connections,
@@ -296,8 +297,8 @@ fn a_port_with_a_client_authority_accepts_only_its_clients() {
         made.map(|_| ()).map_err(|status| status.code())
     };
     assert_eq!(create(Some("client")), Ok(()));
-    // A certificate of another authority, no certificate, and a server certificate of this authority.
-    for wrong in [Some("foreign-client"), None, Some("server")] {
+    // A certificate of another authority, none, a server certificate of this authority, and one that has expired.
+    for wrong in [Some("foreign-client"), None, Some("server"), Some("expired-client")] {
         assert_eq!(create(wrong), Err(Code::Unavailable), "{wrong:?}");
     }
     let token = format!("--set=grpc.token={}", port.dev.startup["grpcToken"].as_str().expect("a token"));
@@ -310,7 +311,42 @@ fn a_port_with_a_client_authority_accepts_only_its_clients() {
     let made = admin(&[&own[0], &own[1]]);
     assert!(made.success, "{made:?}");
     let refused = admin(&[]);
-    assert!(!refused.success && refused.stderr.contains("grpc.tls_client_cert"), "{refused:?}");
+    assert!(refused.code == Some(1) && refused.stderr.contains("grpc.tls_client_cert"), "{refused:?}");
+    let refused = admin(&[&own[0], &own[1], &setting("tls_ca", "foreign-authority.pem")]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("check grpc.tls_ca"), "{refused:?}");
+    let refused =
+        admin(&[&setting("tls_client_cert", "expired-client.pem"), &setting("tls_client_key", "expired-client.key")]);
+    let words = "grpc.tls_client_cert: the certificate has expired";
+    assert!(refused.code == Some(3) && refused.stderr.contains(words), "{refused:?}");
+}
+
+fn a_facade_of_several_engines_uses_client_certificates() {
+    let port = Port::with(&[
+        &setting("tls_cert", "server.pem"),
+        &setting("tls_key", "server.key"),
+        &setting("tls_client_ca", "authority.pem"),
+    ]);
+    let url = port.dev.startup["grpc"].as_str().expect("the port").to_owned();
+    // One engine under two names of its certificate.
+    let urls = format!("--engine-url={url},{}", url.replace("127.0.0.1", "localhost"));
+    let token = format!("--set=grpc.token={}", port.dev.startup["grpcToken"].as_str().expect("a token"));
+    let ca = setting("tls_ca", "authority.pem");
+    let start = |more: &[&str]| {
+        let fixed = ["facade", "--listen=127.0.0.1:0", "--set=limits.profile=off", &urls, &token, &ca];
+        let mut facade = Process::start(&[fixed.as_slice(), more].concat());
+        let api = Api::new(&format!("http://{}", facade.log_after("listening on ")));
+        (facade, api)
+    };
+    let own = [setting("tls_client_cert", "client.pem"), setting("tls_client_key", "client.key")];
+    let (_facade, api) = start(&[&own[0], &own[1]]);
+    until_ready(&api);
+    let shop = port.dev.shop();
+    Shop { api, ..shop.clone() }.open_payment();
+    let (mut facade, api) = start(&[]);
+    until("a response", || api.get("/api/health").try_send().ok()).refused(503, "engine_unavailable");
+    facade.log_after("grpc.tls_client_cert and ");
+    let twice = Process::start(&["facade", &format!("--engine-url={url},{url}"), &token]).finish();
+    assert!(twice.code == Some(3) && twice.stderr.contains("engine_url"), "{twice:?}");
 }
 
 fn unusable_certificates_are_rejected_at_the_start() {
@@ -321,7 +357,9 @@ fn unusable_certificates_are_rejected_at_the_start() {
     let empty = format!("--set=grpc.tls_client_ca={}", empty.display());
     let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let (server, key) = (setting("tls_cert", "server.pem"), setting("tls_key", "server.key"));
+    let (expired, its_key) = (setting("tls_cert", "expired-server.pem"), setting("tls_key", "expired-server.key"));
     for (more, words) in [
+        ([&expired, &its_key, ""], "grpc.tls_cert: the certificate has expired"),
         ([&server, &setting("tls_key", "client.key"), ""], "grpc.tls_cert: "),
         ([&setting("tls_cert", "server.key"), &key, ""], "grpc.tls_cert: "),
         ([&server, &key, &empty], "grpc.tls_client_ca: "),

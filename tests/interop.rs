@@ -5,6 +5,7 @@
 mod clients;
 mod grpc;
 mod mcp;
+mod sdk;
 mod sellers;
 mod shops;
 
@@ -43,6 +44,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         .chain(shops::tests())
         .chain(sellers::tests())
         .chain(mcp::tests())
+        .chain(sdk::tests())
         .collect()
 }
 

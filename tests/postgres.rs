@@ -8,6 +8,9 @@ use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, folder, orde
 #[allow(dead_code, reason = "shared with the tests of the store")]
 #[path = "../storage/tests/postgres/cluster.rs"]
 mod cluster;
+mod facades;
+mod fleet;
+mod partitions;
 
 use cluster::{Cluster, Programs};
 
@@ -16,11 +19,21 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 4] = [
+    let all: [(&str, Test); 8] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
         ("postgres::a_failover_to_a_synchronous_standby_loses_nothing", a_failover_loses_nothing),
+        ("postgres::a_facade_outlives_its_engines", facades::a_facade_outlives_its_engines),
+        ("postgres::a_frozen_engine_is_deposed", partitions::a_frozen_engine_is_deposed),
+        (
+            "postgres::an_engine_cut_off_from_the_database_is_replaced",
+            partitions::an_engine_cut_off_from_the_database_is_replaced,
+        ),
+        (
+            "postgres::an_engine_cut_off_from_the_nodes_is_replaced",
+            partitions::an_engine_cut_off_from_the_nodes_is_replaced,
+        ),
     ];
     let trial = |(name, test): (&str, Test)| {
         Trial::ignorable_test(name, move || match Programs::find() {

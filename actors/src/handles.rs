@@ -5,8 +5,8 @@ use std::sync::Arc;
 use engine::{audit::Actor, hive::Network, money::FeePercent, time::Timestamp};
 
 use crate::{
-    chain::handle::Chain, context::Context, merchants::handle::Merchants, operations::handle::Operations,
-    payments::handle::Payments, webhooks::handle::Webhooks, x402::handle::X402,
+    chain::handle::Chain, context::Context, facades::handle::Facades, merchants::handle::Merchants,
+    operations::handle::Operations, payments::handle::Payments, webhooks::handle::Webhooks, x402::handle::X402,
 };
 
 /// The handles of a running engine. Cheap to clone.
@@ -24,6 +24,8 @@ pub struct Engine {
     pub chain: Chain,
     /// Health, metrics, audit log, billing and reconciliation.
     pub operations: Operations,
+    /// State that facades share: dashboard sessions and lockouts.
+    pub facades: Facades,
     pub(crate) context: Arc<Context>,
 }
 
@@ -39,6 +41,7 @@ impl Engine {
             webhooks: self.webhooks.by(Arc::clone(&actor)),
             chain: self.chain.clone(),
             operations: self.operations.by(actor),
+            facades: self.facades.clone(),
             context: Arc::clone(&self.context),
         }
     }

@@ -17,7 +17,7 @@
 //! [`Engine`] is the interface of the tree, with one handle for each domain; [`Environment`] is its only source of time,
 //! randomness, ledger, disk and network. A domain imports the environment, the settings, the metrics and the handles of
 //! domains below it; only the supervisor knows all of them. From the lowest to the highest: `chain`, `webhooks`,
-//! `merchants`, `payments`, `x402`, `scanner`, `operations`.
+//! `merchants`, `payments`, `x402`, `scanner`, `operations`, `facades`.
 //!
 //! `Registry` activates, passivates and reactivates payments. The supervisor restarts the scanner, the dispatcher, the
 //! rates and the other background actors when they crash. A store that fails ends the whole tree ([`Tree::failed`]):
@@ -34,6 +34,7 @@ mod context;
 mod duties;
 mod duty_keeper;
 mod error;
+mod facades;
 mod fatal;
 mod handles;
 mod merchants;
@@ -59,6 +60,11 @@ pub use chain::{
 };
 pub use environment::Environment;
 pub use error::EngineError;
+pub use facades::{
+    handle::Facades,
+    lockouts::LockoutPolicy,
+    sessions::{DashboardSession, MAX_SEALED_BYTES, SessionId},
+};
 pub use handles::Engine;
 pub use merchants::{
     compliance::Report,

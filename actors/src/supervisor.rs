@@ -255,8 +255,10 @@ impl Actor for Root {
             children._orphans = Some(adopt_orphans(context, &orphans, &registry, &facilitator));
         }
         let x402 = X402::new(access.clone(), Arc::clone(ledger), payments.clone(), facilitator);
+        let facades = Facades::new(access.clone());
         let engine = Engine {
             x402,
+            facades,
             webhooks: Webhooks::new(access.clone(), Arc::clone(notifier)),
             chain: Chain::new(Arc::clone(ledger)),
             operations: Operations::new(access, Arc::clone(ledger), payments.clone()),

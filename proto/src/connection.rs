@@ -15,10 +15,17 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// The last failure of the connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionHealth {
+    /// The URL of the engine, if there are several.
+    url: Option<String>,
     failure: Mutex<Option<String>>,
 }
 
 impl ConnectionHealth {
+    /// Creates the health of the connection to one of several engines.
+    pub(crate) fn of(url: String) -> Self {
+        Self { url: Some(url), failure: Mutex::default() }
+    }
+
     /// Records the result of a call. Connection failures are returned as `UNAVAILABLE`.
     pub(crate) fn record(
         &self,
@@ -46,9 +53,10 @@ impl ConnectionHealth {
         if *last == failure {
             return;
         }
+        let engine = self.url.as_ref().map_or_else(|| "the engine".to_owned(), |url| format!("the engine {url}"));
         match &failure {
-            Some(failure) => warn!("connection to the engine failed: {failure}"),
-            None => info!("connection to the engine restored"),
+            Some(failure) => warn!("connection to {engine} failed: {failure}"),
+            None => info!("connection to {engine} restored"),
         }
         *last = failure;
     }
@@ -83,8 +91,15 @@ fn describe(error: &tonic::transport::Error) -> String {
 /// Returns a hint for resolving a connection error; `None` if the error is not known.
 fn hint(message: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    if has(&["CertificateRequired", "UnknownCA", "BadCertificate"]) {
-        Some("the engine requires a client certificate: set grpc.tls_client_cert and grpc.tls_client_key")
+    if has(&["alert: CertificateExpired"]) {
+        Some("the client certificate has expired: renew grpc.tls_client_cert")
+    } else if has(&["CertificateRequired", "UnknownCA", "BadCertificate", "alert: DecryptError"]) {
+        Some(
+            "the engine requires a client certificate of its authority (grpc.tls_client_ca): set grpc.tls_client_cert and \
+             grpc.tls_client_key",
+        )
+    } else if has(&["certificate expired", "certificate: Expired"]) {
+        Some("the engine's certificate has expired: renew grpc.tls_cert at the engine")
     } else if has(&["certificate", "UnknownIssuer"]) {
         Some("check grpc.tls_ca, and that the engine's certificate is valid for the host of engine_url")
     } else if has(&["InvalidContentType", "corrupt message"]) {
@@ -134,6 +149,12 @@ mod tests {
     fn each_connection_error_has_a_hint() {
         for (text, word) in [
             ("transport error: received fatal alert: CertificateRequired", "grpc.tls_client_cert"),
+            ("transport error: received fatal alert: UnknownCA", "grpc.tls_client_cert"),
+            ("transport error: received fatal alert: CertificateExpired", "renew grpc.tls_client_cert"),
+            (
+                "transport error: invalid peer certificate: certificate expired: verification time 2",
+                "renew grpc.tls_cert ",
+            ),
             ("transport error: invalid peer certificate: UnknownIssuer", "grpc.tls_ca"),
             ("transport error: received corrupt message of type InvalidContentType", "not seem to use TLS"),
             ("transport error: http2 error: frame with invalid size", "https"),

@@ -6,18 +6,22 @@
 pub mod access;
 pub mod caller;
 mod change;
+mod cluster;
 mod connection;
 pub mod details;
 pub mod in_process;
 mod records;
+mod repetition;
 mod rest_names;
 pub mod status;
 pub mod time;
 pub mod transport;
 
 pub use caller::Caller;
+pub use cluster::EngineState;
 pub use in_process::InProcessEngine;
 pub use records::{IntoRecord, RecordResponse, record_response};
+pub use repetition::Repetition;
 pub use status::{ApiError, Reason};
 pub use transport::{Engine, Local, Transport};
 

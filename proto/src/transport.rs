@@ -14,16 +14,17 @@ use tower::Service;
 
 use crate::{
     InProcessEngine,
+    cluster::{Cluster, EngineState},
     connection::ConnectionHealth,
     v1::{
         account_proof_service_client::AccountProofServiceClient, api_key_service_client::ApiKeyServiceClient,
         audit_log_service_client::AuditLogServiceClient, billing_service_client::BillingServiceClient,
         checkout_service_client::CheckoutServiceClient, compliance_service_client::ComplianceServiceClient,
         event_service_client::EventServiceClient, export_service_client::ExportServiceClient,
-        fee_service_client::FeeServiceClient, maintenance_service_client::MaintenanceServiceClient,
-        merchant_service_client::MerchantServiceClient, payment_service_client::PaymentServiceClient,
-        reconciliation_service_client::ReconciliationServiceClient, system_service_client::SystemServiceClient,
-        unmatched_transfer_service_client::UnmatchedTransferServiceClient,
+        facade_service_client::FacadeServiceClient, fee_service_client::FeeServiceClient,
+        maintenance_service_client::MaintenanceServiceClient, merchant_service_client::MerchantServiceClient,
+        payment_service_client::PaymentServiceClient, reconciliation_service_client::ReconciliationServiceClient,
+        system_service_client::SystemServiceClient, unmatched_transfer_service_client::UnmatchedTransferServiceClient,
         webhook_service_client::WebhookServiceClient, x402_service_client::X402ServiceClient,
     },
 };
@@ -44,11 +45,17 @@ impl Engine {
         Self { transport }
     }
 
+    /// Returns the state of each engine, if there are several.
+    #[must_use]
+    pub fn states(&self) -> Vec<EngineState> {
+        self.transport.engine_states()
+    }
+
     /// Returns the in-process engine, if there is one.
     pub(crate) fn in_process(&self) -> Option<&dyn InProcessEngine> {
         match &self.transport.0 {
             Kind::Local(local) => local.in_process.as_deref(),
-            Kind::Remote { .. } => None,
+            Kind::Remote { .. } | Kind::Cluster { .. } => None,
         }
     }
 
@@ -125,6 +132,12 @@ impl Engine {
         EventServiceClient::new(self.transport.clone())
     }
 
+    /// Returns the client of the service for state that facades share.
+    #[must_use]
+    pub fn facades(&self) -> FacadeServiceClient<Transport> {
+        FacadeServiceClient::new(self.transport.clone())
+    }
+
     /// Returns the client of the fee service.
     #[must_use]
     pub fn fees(&self) -> FeeServiceClient<Transport> {
@@ -165,6 +178,7 @@ pub struct Transport(Kind);
 enum Kind {
     Local(Arc<Local>),
     Remote { channel: Channel, authorization: Option<HeaderValue>, health: Arc<ConnectionHealth> },
+    Cluster { cluster: Arc<Cluster>, authorization: Option<HeaderValue> },
 }
 
 impl Transport {
@@ -179,13 +193,39 @@ impl Transport {
     /// # Errors
     /// If the token is not a valid header value.
     pub fn remote(channel: Channel, token: Option<&str>) -> Result<Self, http::header::InvalidHeaderValue> {
-        let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose()?;
-        let authorization = authorization.map(|mut value| {
-            value.set_sensitive(true);
-            value
-        });
-        Ok(Self(Kind::Remote { channel, authorization, health: Arc::default() }))
+        Ok(Self(Kind::Remote { channel, authorization: bearer(token)?, health: Arc::default() }))
     }
+
+    /// Calls one of several engines over a shared store, each with its URL and its channel; all accept the same token. Their
+    /// health is checked, and a failed call is repeated at another engine where that is safe. Must be called within a Tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// If the token is not a valid header value.
+    pub fn cluster(
+        engines: impl IntoIterator<Item = (String, Channel)>,
+        token: Option<&str>,
+    ) -> Result<Self, http::header::InvalidHeaderValue> {
+        let authorization = bearer(token)?;
+        Ok(Self(Kind::Cluster { cluster: Cluster::start(engines), authorization }))
+    }
+
+    /// Returns the state of each engine of a cluster; empty if this is none.
+    #[must_use]
+    pub fn engine_states(&self) -> Vec<EngineState> {
+        match &self.0 {
+            Kind::Cluster { cluster, .. } => cluster.states(),
+            Kind::Local(_) | Kind::Remote { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Returns the header with a token.
+fn bearer(token: Option<&str>) -> Result<Option<HeaderValue>, http::header::InvalidHeaderValue> {
+    let Some(token) = token else { return Ok(None) };
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
 }
 
 impl Service<http::Request<Body>> for Transport {
@@ -195,7 +235,7 @@ impl Service<http::Request<Body>> for Transport {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match &mut self.0 {
-            Kind::Local(_) => Poll::Ready(Ok(())),
+            Kind::Local(_) | Kind::Cluster { .. } => Poll::Ready(Ok(())),
             Kind::Remote { channel, .. } => channel.poll_ready(cx).map_err(Into::into),
         }
     }
@@ -209,6 +249,13 @@ impl Service<http::Request<Body>> for Transport {
                 }
                 let (response, health) = (channel.call(request), Arc::clone(health));
                 Box::pin(async move { health.record(response.await) })
+            }
+            Kind::Cluster { cluster, authorization } => {
+                if let Some(value) = authorization {
+                    request.headers_mut().insert(AUTHORIZATION, value.clone());
+                }
+                let cluster = Arc::clone(cluster);
+                Box::pin(async move { cluster.call(request).await })
             }
         }
     }

@@ -73,11 +73,15 @@ fn trace_lines<'a>(script: &Script, lines: &'a [Line], violation: &Violation) ->
     folded(lines.iter().filter(is_shown))
 }
 
-/// Merges consecutive equal lines.
+/// Merges consecutive equal lines, and a kill with the exit of the process that follows.
 fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
+    let is_kill = |line: &Line| line.kind == Fault::ProcessKill.as_str();
     let mut repeated: Vec<RepeatedLine<'a>> = Vec::new();
     for line in lines {
         match repeated.last_mut() {
+            Some(last) if is_kill(last.line) && line.kind == "dead" && last.line.at_ms == line.at_ms => {
+                last.line = line
+            }
             Some(last) if (last.line.kind, &last.line.text) == (line.kind, &line.text) => last.times += 1,
             _ => repeated.push(RepeatedLine { line, times: 1 }),
         }

@@ -151,6 +151,9 @@ fn read_step(raw: &RawStep, heal_at_ms: Option<u64>, names: &mut Names, setup: &
     let at_ms = duration("at", &raw.at)?;
     let action = read_action(raw, names, setup)?;
     let step = Step { at_ms, action, engine: read_engine(raw, setup)? };
+    if let Some(unread) = raw.unread().next() {
+        return Err(format!("`{unread}` has no meaning for `does` {:?}", raw.does));
+    }
     if heal_at_ms.is_some_and(|heal_at_ms| heal_at_ms < step.ends_ms()) {
         return Err("it ends after `heal_at`".to_owned());
     }
@@ -159,7 +162,7 @@ fn read_step(raw: &RawStep, heal_at_ms: Option<u64>, names: &mut Names, setup: &
 
 /// Reads the engine that a step names.
 fn read_engine(raw: &RawStep, setup: &Setup) -> Result<Option<usize>, Problem> {
-    match raw.engine {
+    match *raw.engine {
         Some(engine) if engine >= setup.engines => {
             Err(format!("`engine` {engine}: there are {}, numbered from 0", setup.engines))
         }

@@ -216,6 +216,8 @@ struct ArmedFaults {
     lose_reply_in: Option<u64>,
     /// The latency of commits, and until when it applies.
     disk_slow: Option<(u64, u64)>,
+    /// The points at which a process was killed or an actor panicked because a step said so.
+    struck_points: BTreeSet<&'static str>,
 }
 
 /// Which master key seals the secrets, by number: 0 is none.

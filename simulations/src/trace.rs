@@ -110,6 +110,8 @@ pub struct Trace {
     hash: u64,
     events: u64,
     lines: Option<Vec<Line>>,
+    /// The ends of faults that last, as they are planned; kept with the lines.
+    ends: Vec<Line>,
     faults: BTreeMap<&'static str, u64>,
     marks: Index<&'static str, u64>,
     places: Places,
@@ -146,6 +148,13 @@ impl Trace {
     ) {
         *self.faults.entry(kind).or_default() += 1;
         self.note(at_ms, source, kind, None, detail, true, text);
+    }
+
+    /// Records when a fault that lasts will end. It changes only the lines.
+    pub fn fault_will_end(&mut self, at_ms: u64, source: Source, text: impl FnOnce() -> String) {
+        if self.lines.is_some() {
+            self.ends.push(Line { at_ms, source, kind: "fault.over", session: None, text: text(), is_fault: false });
+        }
     }
 
     /// Counts that a rare state was reached.
@@ -224,9 +233,13 @@ impl Trace {
         &self.places
     }
 
-    /// Takes the lines out.
+    /// Takes the lines out, with the ends of faults that were over before all of them were ended.
     pub fn take_lines(&mut self) -> Vec<Line> {
-        self.lines.take().unwrap_or_default()
+        let mut lines = self.lines.take().unwrap_or_default();
+        let last = lines.iter().find(|line| line.kind == "heal").or(lines.last()).map_or(0, |line| line.at_ms);
+        lines.extend(std::mem::take(&mut self.ends).into_iter().filter(|end| end.at_ms < last));
+        lines.sort_by_key(|line| line.at_ms);
+        lines
     }
 }
 

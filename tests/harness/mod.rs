@@ -9,8 +9,10 @@ pub(crate) mod promql;
 mod proxy;
 mod raw;
 mod receiver;
+mod relay;
 mod shop;
 mod wait;
+mod wire;
 
 pub(crate) use gateway::{Dev, LedgerProcess, Serve, Split, shared, until_ready};
 pub(crate) use http::{Api, RequestBuilder, Response};
@@ -19,5 +21,7 @@ pub(crate) use process::{Process, end, folder};
 pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};
+pub(crate) use relay::Relay;
 pub(crate) use shop::{Opened, Shop, order};
 pub(crate) use wait::{Stopwatch, TIMEOUT, background, pause, until};
+pub(crate) use wire::Wire;

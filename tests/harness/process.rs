@@ -163,6 +163,11 @@ impl Process {
         Finished { success, code, stdout: locked(&self.stdout).join("\n"), stderr: locked(&self.stderr).join("\n") }
     }
 
+    /// Returns the lines that it has printed so far.
+    pub(crate) fn printed(&self) -> Vec<String> {
+        locked(&self.stdout).clone()
+    }
+
     /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         locked(&self.stderr).join("\n")

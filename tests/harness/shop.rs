@@ -169,7 +169,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     #[track_caller]
-    fn of(body: &Value) -> Self {
+    pub(crate) fn of(body: &Value) -> Self {
         let text = |member: &str| body[member].as_str().unwrap_or_else(|| panic!("no {member} in {body}")).to_owned();
         let id = text("id");
         Self { memo: format!("pos-{id}"), slug: text("slug"), id }

@@ -24,11 +24,11 @@ crate::tests!(
 pub(crate) const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
 
 /// The samples of a scrape: `name{labels}` and value.
-pub(super) struct Scrape(BTreeMap<String, f64>);
+pub(crate) struct Scrape(BTreeMap<String, f64>);
 
 impl Scrape {
     #[track_caller]
-    pub(super) fn of(api: &Api) -> Self {
+    pub(crate) fn of(api: &Api) -> Self {
         let response = api.get("/metrics").send();
         assert_eq!(response.status, 200);
         assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
@@ -43,7 +43,7 @@ impl Scrape {
     }
 
     #[track_caller]
-    pub(super) fn value(&self, name: &str) -> f64 {
+    pub(crate) fn value(&self, name: &str) -> f64 {
         *self.0.get(name).unwrap_or_else(|| panic!("no {name} among {:?}", self.0.keys()))
     }
 

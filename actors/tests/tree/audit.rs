@@ -86,7 +86,7 @@ async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the
     test.ledger.produce(vec![transfer("alice", "blue.mugs", 400, "thanks")]);
     test.ledger.settle();
     let unmatched_transfers = async || test.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows;
-    test.until("the stray is kept", async || unmatched_transfers().await.len() == 1).await;
+    test.until("the unmatched transfer is stored", async || unmatched_transfers().await.len() == 1).await;
     let place = unmatched_transfers().await[0].transfer.position;
     let assign = async || test.keyed(&merchant).payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
     test.trap.arm(STORED, 1);
@@ -97,7 +97,7 @@ async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the
         entries.into_iter().map(|(subject, _)| subject.unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(subjects("transfer_assigned").await, [id.as_str()]);
-    assert_eq!(assign().await.unwrap().transfers.len(), 1, "who asks again is told of it");
+    assert_eq!(assign().await.unwrap().transfers.len(), 1, "a repeated request returns it");
     assert_eq!(subjects("transfer_assigned").await, [id], "and nothing is done twice");
     let resolve = async || test.keyed(&merchant).payments.resolve(&merchant, payment.id, resolution(&test)).await;
     test.trap.arm(NOT_STORED, 1);

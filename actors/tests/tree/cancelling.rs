@@ -26,7 +26,7 @@ async fn a_transfer_in_flight_at_the_cancellation_completes_the_session() {
     test.ledger.produce(vec![pays(in_part.id, 600)]);
     test.ledger.settle();
     test.until_state(in_part.id, State::Completed).await;
-    test.until("each is told once", async || test.receiver.count() == 3).await;
+    test.until("each is delivered once", async || test.receiver.count() == 3).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,7 +84,7 @@ async fn a_creation_beyond_the_days_volume_puts_its_merchant_on_hold_until_an_ad
     test.until_state(unpaid.id, State::Completed).await;
     let engine = test.engine();
     let flagged = entries(&test, &merchant, "merchant_flagged").await;
-    assert_eq!(flagged.len(), 1, "one hold is told once");
+    assert_eq!(flagged.len(), 1, "one hold is reported once");
     assert_eq!(flagged[0].changes[0].after.as_deref(), Some("24h: 2501 of 2500 cents"));
     let admin = Actor { merchant: None, key: None, ip: Some("203.0.113.9".to_owned()) };
     let engine = engine.by(admin.clone());

@@ -1,4 +1,4 @@
-//! A connection to a database that several engines share: it can be cut, and loses the answers to commits as it is told to.
+//! A connection to a database that several engines share: it can be cut, and loses the responses to commits on request.
 
 use std::{
     collections::VecDeque,

@@ -66,7 +66,7 @@ impl Probe for Trap {
     }
 }
 
-/// A chain that grows when told.
+/// A chain that grows on request.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) inner: Mutex<Chain>,
@@ -411,7 +411,7 @@ impl Node for ScriptedNode {
     }
 }
 
-/// A merchant's endpoint: answers as told, 204 when nothing was told, and remembers.
+/// A merchant's endpoint: responds as configured, with 204 by default, and records requests.
 #[derive(Default)]
 pub(crate) struct Receiver {
     pub(crate) outcomes: Mutex<VecDeque<Outcome>>,
@@ -477,7 +477,7 @@ impl Receiver {
         self.received.lock().unwrap().len()
     }
 
-    /// The statuses told, in order.
+    /// The statuses delivered, in order.
     pub(crate) fn statuses(&self) -> Vec<String> {
         let received = self.received.lock().unwrap();
         let status = |body: &[u8]| {

@@ -1,4 +1,4 @@
-//! Payments that are settled for other people's servers: told of once, and again to who is known.
+//! Payments that are settled for other servers: each is reported once, and again to callers that are known.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ async fn for_other_servers_a_known_caller_gets_the_result_again_under_its_key() 
         assert_eq!(settlement, Err(X402Error::Unavailable(actors::EngineError::KeyReused)));
     }
     assert_eq!(test.ledger.count_broadcasts(id_of(&again.payload.transaction)), 0);
-    // Nobody else is told, under whatever key, however often.
+    // Nobody else gets it, under any key.
     for retry in [Caller::default(), under(&merchant, "k-2"), under(&other, "k-1"), under(&other, "k-1")] {
         let settlement = test.engine().x402.settle_for(&first, &retry).await;
         assert_eq!(reason(settlement), Reason::DuplicateSettlement, "{retry:?}");

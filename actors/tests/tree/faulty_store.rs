@@ -1,4 +1,4 @@
-//! A store that fails as it is told to: commits whose outcome is unknown, and a merchant whose record is damaged.
+//! A store that fails on request: commits whose outcome is unknown, and a merchant whose record is damaged.
 
 use std::sync::{
     Arc, Mutex,

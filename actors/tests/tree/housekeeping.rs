@@ -127,6 +127,6 @@ async fn claims_without_a_merchant_are_deleted_a_week_after_their_transactions_e
     assert!(is_kept(gone).await, "not yet");
     until_seen_to(soon.seconds() + WEEK + 3_600).await;
     assert_eq!((is_kept(gone).await, is_kept(sold).await, is_kept(of_seller).await), (false, true, true));
-    let Err(X402Error::Refused(refused)) = test.engine().x402.settle(&again).await else { panic!("told again") };
+    let Err(X402Error::Refused(refused)) = test.engine().x402.settle(&again).await else { panic!("reported again") };
     assert_eq!(refused.reason, Reason::PaymentExpired);
 }

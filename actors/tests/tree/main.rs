@@ -108,7 +108,7 @@ async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it
     test.until_state(payment.id, State::UserCancelled).await;
     let after = test.engine().payments.cancel_checkout(payment.id).await.unwrap();
     assert_eq!(after.cancellation.unwrap().by, Canceller::Customer);
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(test.receiver.statuses(), ["user_cancelled"], "one webhook, at the decision");
 }
@@ -134,7 +134,7 @@ async fn a_session_expires_by_the_ledgers_time_not_by_ours() {
     assert_eq!(test.state(other.id).await, State::Pending, "the block can still change");
     test.ledger.settle();
     test.until_state(other.id, State::SystemCancelled).await;
-    test.until("both are told", async || test.receiver.statuses() == ["completed", "system_cancelled"]).await;
+    test.until("both are delivered", async || test.receiver.statuses() == ["completed", "system_cancelled"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +173,7 @@ async fn a_crashing_scanner_webhook_worker_or_creation_loses_nothing() {
         let _ = tokio::spawn(async move { for_task.payments.open(&of, draft(), None).await }).await;
         test.pay(early.id);
         test.until_state(early.id, State::Completed).await;
-        test.until("it is told", async || test.receiver.count() >= 1).await;
+        test.until("it is delivered", async || test.receiver.count() >= 1).await;
         let all = test.engine().payments.list(PaymentQuery::all(merchant.id, 10)).await.unwrap();
         for payment in all.items.iter().filter(|payment| payment.id != early.id) {
             test.pay(payment.id);
@@ -200,9 +200,9 @@ async fn a_restart_goes_on_from_the_cursor_and_misses_nothing() {
     test.start().await;
     test.until_state(payments[1].id, State::Completed).await;
     test.until_state(payments[2].id, State::Completed).await;
-    test.until("each is told", async || test.receiver.count() == 3).await;
+    test.until("each is delivered", async || test.receiver.count() == 3).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(test.receiver.count(), 3, "and told once");
+    assert_eq!(test.receiver.count(), 3, "and delivered once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn passivated_sessions_are_paid_expired_and_cancelled_like_any_other() {
     }
     test.until("nobody stays awake for nothing", async || test.engine().operations.health().await.unwrap().active == 0)
         .await;
-    test.until("all are told", async || test.receiver.count() == 40).await;
+    test.until("all are delivered", async || test.receiver.count() == 40).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +255,7 @@ async fn orders_that_meet_a_session_on_its_way_to_sleep_wake_it_again() {
     }
     test.ledger.produce_at(BEGIN + 1_000, Vec::new());
     test.ledger.settle();
-    test.until("each is told once", async || test.receiver.count() == 2).await;
+    test.until("each is delivered once", async || test.receiver.count() == 2).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -455,7 +455,7 @@ async fn a_failed_write_ends_the_engine() {
     let since = tokio::time::Instant::now();
     assert_eq!(waiting.await.unwrap(), Err(actors::X402Error::Unavailable(EngineError::StoreFailed)));
     assert!(since.elapsed() < Duration::from_secs(1), "who waits would hold up the next start: {:?}", since.elapsed());
-    assert_eq!(test.state(payment.id).await, State::Pending, "nobody was told what is not on disk");
+    assert_eq!(test.state(payment.id).await, State::Pending, "nothing is delivered that is not on disk");
     assert_eq!(test.receiver.count(), 0);
 }
 
@@ -480,7 +480,7 @@ async fn the_same_seed_lives_the_same_life() {
         }
         test.ledger.produce_at(BEGIN + 9_000, Vec::new());
         test.ledger.settle();
-        test.until("all are told", async || test.receiver.count() == 30).await;
+        test.until("all are delivered", async || test.receiver.count() == 30).await;
         let bodies = test.receiver.received.lock().unwrap().iter().map(|(_, r)| r.body.clone()).collect();
         let reached = test.trap.reached.lock().unwrap().clone();
         (reached, bodies)

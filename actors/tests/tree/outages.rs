@@ -34,7 +34,7 @@ async fn a_store_that_is_away_for_a_minute_refuses_requests_and_loses_nothing() 
     assert!(test.engine().operations.health().await.unwrap().store_unavailable.unwrap() >= Duration::from_secs(60));
     connection.cut(false);
     test.until_state(payment.id, State::Completed).await;
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
     assert_eq!(test.engine().operations.health().await.unwrap().store_unavailable, None);
     assert_eq!(total(&test, &merchant).await, 1, "what was refused was written");
     test.open(&merchant).await;

@@ -1,4 +1,4 @@
-//! The daily check of the books: what is said of a day, who is told of a difference, and what nobody knows.
+//! The daily reconciliation: the result of a day, who is notified of a difference, and what is unknown.
 
 use super::*;
 use engine::{
@@ -13,7 +13,7 @@ const fn midnight(days: u64) -> u64 {
     (BEGIN / 86_400 + days) * 86_400
 }
 
-/// A merchant with a paid session, a stray transfer, a refund and a payment of its own, all on the first day.
+/// A merchant with a paid session, an unmatched transfer, a refund and a payment of its own, all on the first day.
 async fn busy(test: &TestEngine) -> Merchant {
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;

@@ -152,6 +152,6 @@ async fn a_claim_that_is_younger_than_its_transfers_row_makes_it_a_sale_until_it
     assert_eq!(assign().await.err(), Some(EngineError::TransferSettled("/a".to_owned())));
     let write = Write::ClaimOutcome { tx_id, expected: ClaimOutcome::Open, outcome: ClaimOutcome::Expired };
     test.env.store.commit(Batch::of(write)).await.unwrap();
-    assert_eq!(unmatched(&test, &merchant).await, [tx_id], "its seller was told that it did not happen");
+    assert_eq!(unmatched(&test, &merchant).await, [tx_id], "the settlement was refused to its seller");
     assert_eq!(assign().await.unwrap().state, State::Completed);
 }

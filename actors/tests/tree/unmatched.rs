@@ -1,4 +1,4 @@
-//! Money that went astray, in a living tree: assigned by hand, attached when its session appears, sent back.
+//! Unmatched transfers: assigned by hand, attached when its session appears, sent back.
 
 use super::*;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_
     let winners: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok()).map(|p| p.id).collect();
     let first = winners[0];
     let loser = if first == paid.id { other.id } else { paid.id };
-    assert_eq!(winners, [first; 10], "every caller who named the winner is told of it");
+    assert_eq!(winners, [first; 10], "every caller that named the winner gets it");
     assert!(results.iter().flat_map(|a| a.as_ref().err()).all(|e| *e == EngineError::TransferAssigned(first)));
     test.until_state(first, State::Completed).await;
     assert_eq!(test.state(loser).await, State::Pending);

@@ -85,7 +85,7 @@ async fn thousands_of_one_merchant_do_not_block_others_and_at_most_eight_are_in_
     assert_eq!(test.receiver.most_open(&slow_url), 8);
     sell(&test, &quick).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(test.receiver.count_at(&quick_url), 1, "told at once");
+    assert_eq!(test.receiver.count_at(&quick_url), 1, "delivered at once");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(test.receiver.most_open(&slow_url), 8);
 }
@@ -100,7 +100,7 @@ async fn a_hundred_silent_endpoints_do_not_block_others() {
     }
     let (quick, quick_url) = merchant_at(&test, "quick.shop").await;
     sell(&test, &quick).await;
-    test.until("it is told", async || test.receiver.count_at(&quick_url) == 1).await;
+    test.until("it is delivered", async || test.receiver.count_at(&quick_url) == 1).await;
     let told_at = test.receiver.received.lock().unwrap().iter().find(|(_, r)| r.url == quick_url).unwrap().0;
     let now = test.env.clock.now().seconds();
     assert!(now.saturating_sub(told_at) <= 1 && test.receiver.open_in_all() <= 256);
@@ -121,7 +121,7 @@ async fn ten_failures_of_the_transport_leave_one_probe_until_one_is_taken() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(test.receiver.most_open(&url), 1, "one at a time");
     test.receiver.heal(&url);
-    test.until("everything is told", async || {
+    test.until("everything is delivered", async || {
         test.env.store.due_deliveries(Timestamp::MAX, 99).await.unwrap().is_empty()
     })
     .await;
@@ -134,7 +134,7 @@ async fn one_endpoint_gets_twenty_five_a_second() {
     let (merchant, url) = merchant_at(&test, "blue.mugs").await;
     flood(&test, &merchant, 199).await;
     sell(&test, &merchant).await;
-    test.until("everything is told", async || test.receiver.count_at(&url) == 200).await;
+    test.until("everything is delivered", async || test.receiver.count_at(&url) == 200).await;
     let at: Vec<u64> = test.receiver.received.lock().unwrap().iter().map(|(at, _)| *at).collect();
     let spread = at.iter().max().unwrap() - at.iter().min().unwrap();
     assert!((6..=9).contains(&spread), "25 at once and 25 a second: {spread} s for 200");
@@ -157,7 +157,7 @@ async fn the_next_event_of_a_payment_waits_for_the_one_before_but_not_for_ever()
         test.env.store.commit(batch).await.unwrap();
         // Whoever sends them is woken.
         sell(&test, &other).await;
-        test.until("all is told", async || test.receiver.count_at(&url) == order.len()).await;
+        test.until("everything is delivered", async || test.receiver.count_at(&url) == order.len()).await;
         let sent: Vec<_> = sent_events(&test).into_iter().filter(|(_, id)| is_one_of(id, &[&first, &second])).collect();
         let names: Vec<&str> =
             sent.iter().map(|(_, id)| if *id == first.id.to_string() { "first" } else { "second" }).collect();
@@ -175,7 +175,7 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     let begin = test.engine().now();
     test.receiver.outcomes.lock().unwrap().push_back(GONE);
     sell(&test, &merchant).await;
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
     for _ in 0..3 {
         sell(&test, &merchant).await;
     }
@@ -195,7 +195,7 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
         .await
         .unwrap()
         .logged;
-    test.until("the test is told", async || test.receiver.count() == 2).await;
+    test.until("the test event is delivered", async || test.receiver.count() == 2).await;
     let (tried, attempts) = test.engine().webhooks.delivery(merchant.id, tried.delivery.id).await.unwrap();
     assert_eq!((tried.delivery.trigger, attempts.len()), (Trigger::Test, 1));
     assert!(!test.engine().webhooks.endpoint(merchant.id).await.unwrap().endpoint.is_enabled(), "that enables nothing");
@@ -203,7 +203,7 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     test.engine().webhooks.enable_endpoint(merchant.id).await.unwrap();
     let replayed = test.engine().webhooks.replay(merchant.id, begin).await.unwrap();
     assert_eq!((replayed.count, replayed.has_more), (4, false));
-    test.until("all is told", async || test.receiver.count() == 6).await;
+    test.until("everything is delivered", async || test.receiver.count() == 6).await;
     let mut sent: Vec<String> = sent_events(&test)[2..].iter().map(|(_, id)| id.clone()).collect();
     let mut all: Vec<String> = held.iter().map(|delivery| delivery.event.to_string()).collect();
     sent.sort();
@@ -254,7 +254,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     sell(&test, &merchant).await;
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
     let query = storage::DeliveryQuery {
         merchant: merchant.id,
         before: None,
@@ -292,7 +292,7 @@ async fn events_are_deleted_after_the_retention_and_a_redelivery_is_refused() {
     test.start().await;
     let merchant = test.merchant().await;
     sell(&test, &merchant).await;
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
     let delivery = test.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery.unwrap();
     tokio::time::sleep(Duration::from_secs(80_000)).await;
     assert_eq!(test.engine().webhooks.events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);

@@ -112,7 +112,7 @@ async fn a_signed_payment_is_claimed_broadcast_and_completes_in_a_block() {
     );
     test.ledger.settle();
     test.until("the claim is let go", async || test.env.store.in_flight().await.unwrap().is_empty()).await;
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(test.receiver.statuses(), ["completed"]);
     assert_eq!(test.ledger.count_on_chain(settled.tx_id), 1);
@@ -132,7 +132,7 @@ async fn a_hundred_settles_of_one_transaction_are_one_success_returned_a_hundred
         assert_eq!(settlement.await.unwrap().unwrap().tx_id, id_of(&transaction));
     }
     assert_eq!(test.ledger.count_on_chain(id_of(&transaction)), 1);
-    test.until("it is told", async || test.receiver.count() == 1).await;
+    test.until("it is delivered", async || test.receiver.count() == 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn attack_06_a_used_nonce_does_not_disclose_its_transaction() {
     until_broadcast(&test, &payment_request(1_000).payload.transaction).await;
     test.ledger.produce_mempool();
     assert_eq!(reason(test.engine().x402.settle(&payment_request(1_001)).await), Reason::DuplicateSettlement);
-    settlement.await.unwrap().expect("the one that was claimed is told, to who shows it");
+    settlement.await.unwrap().expect("the claimed one is reported to whoever presents it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,7 +357,7 @@ async fn attack_08_an_unknown_outcome_is_pending_until_the_chain_has_decided() {
     test.ledger.settle();
     test.until_state(payment.id, State::Failed).await;
     assert_eq!(reason(test.engine().x402.settle(&request).await), Reason::InvalidTransactionState);
-    test.until("both are told", async || test.receiver.statuses() == ["processing", "failed"]).await;
+    test.until("both are delivered", async || test.receiver.statuses() == ["processing", "failed"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,7 +399,7 @@ async fn attack_31_a_crash_between_claim_broadcast_and_record_is_recovered_by_th
         let settled = test.engine().x402.settle(&request).await.unwrap();
         assert_eq!(settled.tx_id, id_of(&transaction), "{point}");
         assert_eq!(test.ledger.count_on_chain(settled.tx_id), 1, "{point}");
-        test.until("it is told", async || test.receiver.statuses() == ["completed"]).await;
+        test.until("it is delivered", async || test.receiver.statuses() == ["completed"]).await;
     }
 }
 

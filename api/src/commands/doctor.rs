@@ -12,6 +12,7 @@ use actors::{
     http_webhooks::HttpWebhooks,
     system::SystemClock,
 };
+use proto::Transport;
 use serde_json::json;
 
 use super::{
@@ -74,14 +75,12 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let data = PathBuf::from(config.text("data_dir"));
     let mut findings = Findings::default();
     settings(&config, &mut findings);
-    match facade::remote(&config) {
+    match facade::each(&config) {
         Err(failure) => {
             findings.fail("engine", failure.to_string(), "set engine_url and grpc.token to those of the engine");
         }
-        Ok(Some(transport)) => {
-            engine::check_running(transport, &config, &mut findings).await;
-        }
-        Ok(None) => {
+        Ok(engines) if !engines.is_empty() => check_engines(engines, &config, &mut findings).await,
+        Ok(_) => {
             master_key_file(&config, &data, &mut findings);
             directory(&data, &mut findings);
             engine::check(&config, &data, &mut findings).await;
@@ -95,6 +94,18 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         return Err(Failure::ChecksFailed(count));
     }
     Ok(())
+}
+
+/// Checks each running engine. Of several, the findings name the URL.
+async fn check_engines(engines: Vec<(String, Transport)>, config: &Config, findings: &mut Findings) {
+    let are_several = engines.len() > 1;
+    for (url, transport) in engines {
+        let before = findings.0.len();
+        engine::check_running(transport, config, findings).await;
+        for finding in findings.0.iter_mut().skip(before).filter(|_| are_several) {
+            finding.message = format!("{url}: {}", finding.message);
+        }
+    }
 }
 
 fn print_findings(findings: &Findings, as_json: bool) -> Result<(), Failure> {

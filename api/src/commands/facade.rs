@@ -16,7 +16,7 @@ use super::{
     settings::{FacadeFlags, SettingsArgs, push},
     shutdown::{self, Shutdown},
 };
-use crate::{config::Config, metrics::Metrics};
+use crate::{config::Config, metrics::Metrics, service::server::check_validity};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -24,9 +24,9 @@ pub(super) struct Args {
     settings: SettingsArgs,
     #[command(flatten)]
     facade: FacadeFlags,
-    /// URL of the engine's gRPC port (setting engine_url)
-    #[arg(long, value_name = "URL")]
-    engine_url: Option<String>,
+    /// URL of the gRPC port of an engine; may be repeated for several engines over one store (setting engine_url)
+    #[arg(long = "engine-url", value_name = "URL")]
+    engine_urls: Vec<String>,
     /// The engine's data directory, to read its token (setting data_dir)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -35,13 +35,13 @@ pub(super) struct Args {
 /// Runs the facade alone.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = args.facade.into_settings();
-    push(&mut flags, "engine_url", args.engine_url);
+    push(&mut flags, "engine_url", Some(args.engine_urls.join(",")).filter(|urls| !urls.is_empty()));
     push(&mut flags, "data_dir", args.data.map(|path| path.display().to_string()));
     let color = args.settings.color();
     let config = args.settings.load(flags)?;
     logs::start(&config, color);
     let transport =
-        remote(&config)?.ok_or_else(|| Failure::Other("set the URL of the engine: --engine-url URL".to_owned()))?;
+        remote(&config)?.ok_or_else(|| Failure::Other("set the URLs of the engines: --engine-url URL".to_owned()))?;
     shutdown::ignore_hangup();
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let health = listen_for_health(&config).await?;
@@ -56,10 +56,39 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the transport to the engine at the setting `engine_url`; `None` if it is not set. The transport connects on the
-/// first call, and reconnects after the connection was lost.
+/// Returns the transport to the engines at the setting `engine_url`; `None` if it is not set. The transport connects on the
+/// first call, and reconnects after a connection was lost.
 pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
-    let Some(url) = config.optional("engine_url") else { return Ok(None) };
+    let Some((token, mut channels)) = channels(config)? else { return Ok(None) };
+    let transport = match channels.len() {
+        1 => Transport::remote(channels.remove(0).1, Some(&token)),
+        _ => Transport::cluster(channels, Some(&token)),
+    };
+    transport.map(Some).map_err(|_| invalid_token())
+}
+
+/// Returns a transport to each engine at the setting `engine_url`, with its URL; none if it is not set.
+pub(super) fn each(config: &Config) -> Result<Vec<(String, Transport)>, Failure> {
+    let Some((token, channels)) = channels(config)? else { return Ok(Vec::new()) };
+    let transport = |(url, channel)| {
+        let transport = Transport::remote(channel, Some(&token)).map_err(|_| invalid_token())?;
+        Ok((url, transport))
+    };
+    channels.into_iter().map(transport).collect()
+}
+
+fn invalid_token() -> Failure {
+    Failure::Other("grpc.token is not a valid header value".to_owned())
+}
+
+/// The token of the engines, and their URLs with channels to them.
+type Channels = (String, Vec<(String, Channel)>);
+
+fn channels(config: &Config) -> Result<Option<Channels>, Failure> {
+    let urls = config.list("engine_url");
+    if urls.is_empty() {
+        return Ok(None);
+    }
     let token = match config.optional("grpc.token") {
         Some(token) => Some(token.to_owned()),
         None => files::stored_token(Path::new(config.text("data_dir")))?,
@@ -70,9 +99,8 @@ pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
                 .to_owned(),
         )
     })?;
-    let channel = channel(config, url)?;
-    let transport = Transport::remote(channel, Some(&token));
-    transport.map(Some).map_err(|_| Failure::Other("grpc.token is not a valid header value".to_owned()))
+    let channels = urls.into_iter().map(|url| channel(config, &url).map(|channel| (url, channel)));
+    Ok(Some((token, channels.collect::<Result<_, _>>()?)))
 }
 
 fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
@@ -90,7 +118,10 @@ fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
         if let (Some(certificate), Some(key)) =
             (config.optional("grpc.tls_client_cert"), config.optional("grpc.tls_client_key"))
         {
-            tls = tls.identity(Identity::from_pem(pem(certificate)?, pem(key)?));
+            let certificate = pem(certificate)?;
+            check_validity(&certificate)
+                .map_err(|error| Failure::Setting { setting: "grpc.tls_client_cert", reason: error.to_string() })?;
+            tls = tls.identity(Identity::from_pem(certificate, pem(key)?));
         }
         endpoint = endpoint.tls_config(tls).map_err(invalid)?;
     } else if url.starts_with("https:") {

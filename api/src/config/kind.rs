@@ -32,6 +32,8 @@ pub enum Kind {
     OptionalUrl,
     /// One or more http or https URLs.
     Urls,
+    /// Different http or https URLs, or empty. One may be written as a text.
+    OptionalUrls,
     /// Networks such as `10.1.0.0/16`, or empty.
     Networks,
     /// Origins such as `https://admin.example`, or empty.
@@ -73,6 +75,7 @@ impl Kind {
             Self::OptionalListen => is(text.is_empty() || text.parse::<SocketAddr>().is_ok()),
             Self::OptionalUrl => is(text.is_empty() || is_url(text)),
             Self::Database => is(text.is_empty() || text.parse::<storage::Address>().is_ok()),
+            Self::OptionalUrls => is(text.is_empty() || are_different_urls(text)),
             Self::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
             Self::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
             Self::Origins => is(text.is_empty() || text.split(',').all(is_origin)),
@@ -106,6 +109,7 @@ impl fmt::Display for Kind {
             Self::OptionalUrl => f.write_str("an http or https URL, or empty"),
             Self::Database => f.write_str("a URL such as postgres://till@db.example/till, or empty"),
             Self::Urls => f.write_str("one or more http or https URLs"),
+            Self::OptionalUrls => f.write_str("one or more different http or https URLs, or empty"),
             Self::Origins => f.write_str("origins such as https://admin.example, or empty"),
             Self::Networks => f.write_str("networks such as 10.1.0.0/16, or empty"),
             Self::Path => f.write_str("a path or empty"),
@@ -133,6 +137,9 @@ impl Kind {
             Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
             Self::Database => ("text", "`postgres://` URL or empty, secret, never shown".to_owned()),
+            Self::OptionalUrls => {
+                ("text or list of texts", "http(s) URLs, all different, or empty; comma-separated in a text".to_owned())
+            }
             Self::Urls => ("list of texts", "http(s) URLs; comma-separated in an environment variable".to_owned()),
             Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
             Self::Origins => ("list of texts", "origins such as `https://admin.example`".to_owned()),
@@ -152,6 +159,13 @@ fn is_digits(text: &str) -> bool {
 
 fn is_url(text: &str) -> bool {
     url::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// Returns whether a text is a list of URLs without duplicates.
+fn are_different_urls(text: &str) -> bool {
+    let urls = text.split(',').map(|part| url::Url::parse(part.trim()).ok().filter(|_| is_url(part)));
+    let mut seen = std::collections::BTreeSet::new();
+    urls.into_iter().all(|url| url.is_some_and(|url| seen.insert(url)))
 }
 
 /// Returns whether a text is an origin as sent by browsers: without a path, and without the default port of its scheme.

@@ -254,7 +254,8 @@ impl Config {
                 }
                 Kind::Secret | Kind::Token | Kind::Database => format!("# {name} is set and not shown  ({source})\n"),
                 Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
-                Kind::Urls | Kind::Networks | Kind::Origins => {
+                Kind::OptionalUrls if !text.contains(',') => format!("{name} = {}  # {source}\n", quoted(text)),
+                Kind::Urls | Kind::OptionalUrls | Kind::Networks | Kind::Origins => {
                     let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();
                     format!("{name} = [{}]  # {source}\n", urls.join(", "))
                 }
@@ -452,7 +453,7 @@ fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
         (Kind::Flag, toml::Value::Boolean(flag)) => Some(flag.to_string()),
         (Kind::Percent, toml::Value::Integer(number)) => Some(number.to_string()),
         (Kind::Percent, toml::Value::Float(number)) => Some(number.to_string()),
-        (Kind::Urls | Kind::Networks | Kind::Origins, toml::Value::Array(items)) => {
+        (Kind::Urls | Kind::OptionalUrls | Kind::Networks | Kind::Origins, toml::Value::Array(items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
             // Items are stored comma-separated.
             texts.filter(|texts| texts.iter().all(|text| !text.contains(','))).map(|texts| texts.join(","))

@@ -57,9 +57,9 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "engine_url",
-        Kind::OptionalUrl,
+        Kind::OptionalUrls,
         "",
-        "The URL of the engine's gRPC port for `facade` and `admin`, such as `http://127.0.0.1:8081`.",
+        "The URL of the engine's gRPC port for `facade` and `admin`, such as `http://127.0.0.1:8081`; or the URLs of several engines that share a store and accept the same `grpc.token`. Calls are balanced over the engines that are ready, and repeated at another engine where that is safe.",
     ),
     key(
         "grpc.listen",
@@ -111,7 +111,7 @@ pub static TABLE: &[Key] = &[
         "grpc.tls_ca",
         Kind::Path,
         "",
-        "The certificate authority (PEM) that signed the engine's certificate. Required if `engine_url` is https.",
+        "The certificate authority (PEM) that signed the engine's certificate. Required if a URL of `engine_url` is https.",
     ),
     key(
         "master_key",
@@ -382,7 +382,7 @@ pub static TABLE: &[Key] = &[
         "limits.bad_keys",
         Kind::Rate,
         "10/min",
-        "Invalid API keys from one IP address. Beyond this rate the IP address is locked out: only keys that were valid within the last day are accepted from it.",
+        "Invalid API keys from one IP address. Beyond this rate the IP address is locked out: only keys that this facade accepted within the last day are accepted from it. The engine counts over all facades.",
     ),
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "Duration of a lockout."),
     key(

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use proto::{
-    ApiError, Reason, access,
+    ApiError, Reason, Repetition, access,
     caller::{API_KEY, IDEMPOTENCY_KEY, REQUEST_ID},
 };
 use tokio::sync::OwnedSemaphorePermit;
@@ -121,13 +121,6 @@ fn refuse<E: Send + 'static>(
     Box::pin(async move { Ok(observed(status.into_http(), call, None, request_id)) })
 }
 
-/// Methods that support an idempotency key.
-const IDEMPOTENT_METHODS: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
-/// Prefixes of read-only methods, which ignore an idempotency key.
-const READ_PREFIXES: [&str; 6] = ["Describe", "Get", "List", "Watch", "Export", "Prepare"];
-/// Read-only methods with other names.
-const OTHER_READS: [&str; 3] = ["VerifyPayment", "VerifyStore", "CopyStore"];
-
 /// Returns the error of a repeated key header with different values: a proxy might use a different one than the engine.
 fn conflicting_keys(headers: &HeaderMap) -> Option<Status> {
     let differ = |name| {
@@ -146,8 +139,7 @@ fn conflicting_keys(headers: &HeaderMap) -> Option<Status> {
 fn unsupported_idempotency_key(path: &str, headers: &HeaderMap) -> Option<Status> {
     let (service, method) = path.trim_start_matches('/').split_once('/')?;
     let has_key = service.starts_with("hivetill.") && headers.contains_key(IDEMPOTENCY_KEY);
-    let is_read = READ_PREFIXES.iter().any(|prefix| method.starts_with(prefix)) || OTHER_READS.contains(&method);
-    if !has_key || is_read || IDEMPOTENT_METHODS.contains(&method) {
+    if !has_key || matches!(Repetition::of(path), Repetition::Read | Repetition::Keyed) {
         return None;
     }
     let message = format!("is not supported by {method}: omit it");

@@ -17,10 +17,10 @@ use proto::{
         audit_log_service_server::AuditLogServiceServer, billing_service_server::BillingServiceServer,
         checkout_service_server::CheckoutServiceServer, compliance_service_server::ComplianceServiceServer,
         event_service_server::EventServiceServer, export_service_server::ExportServiceServer,
-        fee_service_server::FeeServiceServer, maintenance_service_server::MaintenanceServiceServer,
-        merchant_service_server::MerchantServiceServer, payment_service_server::PaymentServiceServer,
-        reconciliation_service_server::ReconciliationServiceServer, system_service_server::SystemServiceServer,
-        unmatched_transfer_service_server::UnmatchedTransferServiceServer,
+        facade_service_server::FacadeServiceServer, fee_service_server::FeeServiceServer,
+        maintenance_service_server::MaintenanceServiceServer, merchant_service_server::MerchantServiceServer,
+        payment_service_server::PaymentServiceServer, reconciliation_service_server::ReconciliationServiceServer,
+        system_service_server::SystemServiceServer, unmatched_transfer_service_server::UnmatchedTransferServiceServer,
         webhook_service_server::WebhookServiceServer, x402_service_server::X402ServiceServer,
     },
 };
@@ -33,6 +33,7 @@ mod connection;
 mod convert;
 mod enums;
 mod events;
+mod facades;
 mod in_process;
 mod keys;
 mod maintenance;
@@ -75,6 +76,15 @@ impl Service {
         Self { engine, x402: Arc::default(), closing: watch::Sender::new(false) }
     }
 
+    /// Returns whether the store is available and the ledger is followed, as `/readyz` does.
+    async fn is_ready(&self) -> bool {
+        self.engine
+            .operations
+            .health()
+            .await
+            .is_ok_and(|health| health.store_unavailable.is_none() && health.ledger.is_reachable && health.is_following)
+    }
+
     /// Closes all watches with `UNAVAILABLE`.
     fn close(&self) {
         self.closing.send_replace(true);
@@ -112,6 +122,7 @@ impl Service {
             .with(Traced(AuditLogServiceServer::new(self.clone())))
             .with(Traced(ExportServiceServer::new(self.clone())))
             .with(Traced(EventServiceServer::new(self.clone())))
+            .with(Traced(FacadeServiceServer::new(self.clone())))
             .with(Traced(UnmatchedTransferServiceServer::new(self.clone())))
             .with(Traced(ReconciliationServiceServer::new(self.clone())))
             .with(Traced(ComplianceServiceServer::new(self.clone())))

@@ -10,10 +10,10 @@ use proto::{
         audit_log_service_server::AuditLogServiceServer, billing_service_server::BillingServiceServer,
         checkout_service_server::CheckoutServiceServer, compliance_service_server::ComplianceServiceServer,
         event_service_server::EventServiceServer, export_service_server::ExportServiceServer,
-        fee_service_server::FeeServiceServer, maintenance_service_server::MaintenanceServiceServer,
-        merchant_service_server::MerchantServiceServer, payment_service_server::PaymentServiceServer,
-        reconciliation_service_server::ReconciliationServiceServer, system_service_server::SystemServiceServer,
-        unmatched_transfer_service_server::UnmatchedTransferServiceServer,
+        facade_service_server::FacadeServiceServer, fee_service_server::FeeServiceServer,
+        maintenance_service_server::MaintenanceServiceServer, merchant_service_server::MerchantServiceServer,
+        payment_service_server::PaymentServiceServer, reconciliation_service_server::ReconciliationServiceServer,
+        system_service_server::SystemServiceServer, unmatched_transfer_service_server::UnmatchedTransferServiceServer,
         webhook_service_server::WebhookServiceServer, x402_service_server::X402ServiceServer,
     },
 };
@@ -26,7 +26,7 @@ use tonic::{body::Body, codec::CompressionEncoding, service::Routes, transport::
 use tonic_health::ServingStatus;
 use tracing::debug;
 
-pub use super::tls::{Tls, TlsError};
+pub use super::tls::{Tls, TlsError, check_validity};
 use super::{
     Maintenance, Metrics, Service, Tokens,
     connection::{self, Connection, MAX_STREAMS},
@@ -39,6 +39,10 @@ const MAX_HEADER_BYTES: u32 = 16 * 1_024;
 const GZIP: CompressionEncoding = CompressionEncoding::Gzip;
 /// Interval of HTTP/2 keepalive pings.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+/// Interval at which the health of the empty name is updated.
+const READINESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Time within which the engine must know whether it is ready: a store may be slow to fail.
+const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Grace period for running calls at shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -142,7 +146,19 @@ where
     let (stopping, mut stopped) = tokio::sync::watch::channel(());
     let mut draining = stopped.clone();
     let signal = async move {
-        stop.await;
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                status = readiness(&closing) => health.set_service_status("", status).await,
+            }
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                () = tokio::time::sleep(READINESS_INTERVAL) => {}
+            }
+        }
         // Load balancers and watching clients switch to another engine while running calls complete.
         for name in proto::SERVICES.iter().chain(&[""]) {
             health.set_service_status(*name, ServingStatus::NotServing).await;
@@ -165,6 +181,14 @@ where
     }
 }
 
+/// Returns the health of the empty name: whether the engine can handle every call.
+async fn readiness(service: &Service) -> ServingStatus {
+    match tokio::time::timeout(READINESS_TIMEOUT, service.is_ready()).await {
+        Ok(true) => ServingStatus::Serving,
+        Ok(false) | Err(_) => ServingStatus::NotServing,
+    }
+}
+
 /// Adds the engine's services, without maintenance.
 fn with_engine(routes: Routes, service: Service) -> Routes {
     routes
@@ -176,6 +200,7 @@ fn with_engine(routes: Routes, service: Service) -> Routes {
         .add_service(AuditLogServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(ExportServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(EventServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(FacadeServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(UnmatchedTransferServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(ReconciliationServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(ComplianceServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))

@@ -3,10 +3,11 @@
 use std::{io, sync::Arc};
 
 use rustls::{
-    RootCertStore, ServerConfig,
+    CertificateError, RootCertStore, ServerConfig,
+    client::verify_server_cert_signed_by_trust_anchor,
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{VerifierBuilderError, WebPkiClientVerifier},
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -32,6 +33,9 @@ pub enum TlsError {
     /// Certificate and private key do not match, or are not supported.
     #[error(transparent)]
     Unusable(#[from] rustls::Error),
+    /// The certificate has expired, or is not valid yet.
+    #[error("the certificate has expired or is not valid yet: renew it, and check the clock of this host")]
+    NotValidNow,
     /// The file of the certificate authority contains no usable certificate.
     #[error("no usable certificate of a certificate authority: {0}")]
     Authority(#[from] VerifierBuilderError),
@@ -42,8 +46,9 @@ impl Tls {
     /// clients need one; all in PEM.
     ///
     /// # Errors
-    /// If a file cannot be parsed, or certificate and private key do not match.
+    /// If a file cannot be parsed, the certificate is not valid now, or certificate and private key do not match.
     pub fn new(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, TlsError> {
+        check_validity(certificate)?;
         let provider = Arc::new(ring::default_provider());
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
@@ -70,6 +75,34 @@ impl Tls {
         C: AsyncRead + AsyncWrite + Unpin,
     {
         timeout(HANDSHAKE_TIMEOUT, self.0.accept(stream)).await.map_err(|_| io::ErrorKind::TimedOut)?
+    }
+}
+
+/// Checks that a certificate, the first of a PEM file, is valid at this time. Its other properties are not checked.
+///
+/// # Errors
+/// If it is not, or if the file cannot be parsed.
+pub fn check_validity(pem: &[u8]) -> Result<(), TlsError> {
+    let chain = certificates(pem)?;
+    // A file without a certificate is refused with its private key.
+    let Some(certificate) = chain.first() else { return Ok(()) };
+    let algorithms = ring::default_provider().signature_verification_algorithms.all;
+    // The period of validity is checked before an authority is looked for, of which there is none.
+    let checked = verify_server_cert_signed_by_trust_anchor(
+        &ParsedCertificate::try_from(certificate)?,
+        &RootCertStore::empty(),
+        &[],
+        UnixTime::now(),
+        algorithms,
+    );
+    match checked {
+        Err(rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        )) => Err(TlsError::NotValidNow),
+        _ => Ok(()),
     }
 }
 

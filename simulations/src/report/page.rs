@@ -107,8 +107,10 @@ const MOST: usize = 160;
 /// Returns the relevant lines, consecutive equal lines merged: of the broken session, of what may
 /// explain it, and the faults around it; without a broken session, of every session and of the process.
 fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<RepeatedLine<'a>> {
-    // A call of a node fails every few seconds: it matters when something happened to the session.
-    let is_usual = |line: &Line| matches!(line.kind, "node.call_fails" | "cursor" | "block");
+    // A call of a node fails every few seconds: it matters when something happened to the session. Blocks fill a long trace.
+    let hides_blocks = outcome.lines.iter().filter(|line| line.kind == "block").count() > MOST / 8;
+    let is_usual =
+        |line: &Line| matches!(line.kind, "node.call_fails" | "cursor") || (hides_blocks && line.kind == "block");
     let Some(violation) = &outcome.violation else {
         let mut all = folded(outcome.lines.iter().filter(|line| !is_usual(line)));
         all.truncate(MOST);

@@ -1,6 +1,6 @@
 //! The structure of a scenario file as TOML has it, before its values are checked.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap, ops::Deref};
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -73,42 +73,89 @@ pub(super) struct RawSetup {
     pub(super) refuse_off_peg: Option<bool>,
 }
 
-/// A step.
+/// The value of a key that not every action has. It records whether it was read: a value that nothing reads is a mistake.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawStep {
-    pub(super) at: String,
-    pub(super) who: String,
-    pub(super) does: String,
-    pub(super) engine: Option<usize>,
-    pub(super) node: Option<usize>,
-    pub(super) session: Option<String>,
-    pub(super) amount: Option<String>,
-    pub(super) lifetime: Option<String>,
-    pub(super) every: Option<String>,
-    pub(super) times: Option<u16>,
-    pub(super) memo: Option<String>,
-    pub(super) trick: Option<String>,
-    pub(super) of: Option<String>,
-    pub(super) resource: Option<u32>,
-    pub(super) grace: Option<String>,
-    pub(super) r#for: Option<String>,
-    pub(super) by: Option<String>,
-    pub(super) operation: Option<u64>,
-    pub(super) point: Option<String>,
-    pub(super) blocks: Option<u32>,
-    pub(super) depth: Option<u32>,
-    pub(super) forget: Option<bool>,
-    pub(super) lie: Option<String>,
-    pub(super) manner: Option<String>,
-    pub(super) percent: Option<u64>,
-    pub(super) ttl: Option<String>,
-    pub(super) x402_finality: Option<String>,
-    pub(super) max_active: Option<usize>,
-    pub(super) table: Option<String>,
-    pub(super) shown: Option<u32>,
-    pub(super) seller: Option<usize>,
-    pub(super) key: Option<u32>,
+#[serde(transparent)]
+pub(super) struct Field<T> {
+    value: Option<T>,
+    #[serde(skip)]
+    is_read: Cell<bool>,
+}
+
+impl<T> Default for Field<T> {
+    fn default() -> Self {
+        Self { value: None, is_read: Cell::default() }
+    }
+}
+
+impl<T> Deref for Field<T> {
+    type Target = Option<T>;
+
+    fn deref(&self) -> &Self::Target {
+        self.is_read.set(true);
+        &self.value
+    }
+}
+
+impl<T> Field<T> {
+    /// Returns whether the file has a value that nothing read.
+    const fn is_unread(&self) -> bool {
+        self.value.is_some() && !self.is_read.get()
+    }
+}
+
+/// Declares the keys of a step: those of every step, and those that depend on its action.
+macro_rules! step {
+    ($($always:ident),+; $($field:ident: $value:ty,)+) => {
+        /// A step.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct RawStep {
+            $(pub(super) $always: String,)+
+            $(#[serde(default)] pub(super) $field: Field<$value>,)+
+        }
+
+        impl RawStep {
+            /// Returns the keys whose values nothing read.
+            pub(super) fn unread(&self) -> impl Iterator<Item = &'static str> {
+                let fields = [$((stringify!($field), self.$field.is_unread())),+];
+                fields.into_iter().filter(|(_, is_unread)| *is_unread).map(|(name, _)| name.trim_start_matches("r#"))
+            }
+        }
+    };
+}
+
+step! {
+    at, who, does;
+    engine: usize,
+    node: usize,
+    session: String,
+    amount: String,
+    lifetime: String,
+    every: String,
+    times: u16,
+    memo: String,
+    trick: String,
+    of: String,
+    resource: u32,
+    grace: String,
+    r#for: String,
+    by: String,
+    operation: u64,
+    point: String,
+    blocks: u32,
+    depth: u32,
+    forget: bool,
+    lie: String,
+    manner: String,
+    percent: u64,
+    ttl: String,
+    x402_finality: String,
+    max_active: usize,
+    table: String,
+    shown: u32,
+    seller: usize,
+    key: u32,
 }
 
 /// The expected final state of a session, or the condition of a node.

@@ -71,3 +71,18 @@ steps = [
     let refused = read(&steps("59s")).expect_err("it is too early").to_string();
     assert!(refused.contains(r#"line 4: `session` "A" is not created until 1m"#), "{refused}");
 }
+
+#[test]
+fn a_key_that_an_action_does_not_have_is_refused() {
+    let step = |keys: &str| {
+        format!(
+            r#"name = "A node"
+steps = [
+  {{ at = "1m", who = "node 0", does = "go away", for = "1m"{keys} }},
+]"#
+        )
+    };
+    assert!(read(&step("")).is_ok());
+    let refused = read(&step(r#", by = "1s""#)).expect_err("it has no delay").to_string();
+    assert_eq!(refused, r#"line 3: `by` has no meaning for `does` "go away""#);
+}

@@ -88,6 +88,9 @@ impl Probe for SimProbe {
                 at.is_some_and(|at| armed.remove(at).is_some())
             };
             let (kill, panic) = (next(&mut armed.kill_at), next(&mut armed.panic_at));
+            if kill || panic {
+                lock(&sim.armed_faults).struck_points.insert(point);
+            }
             let random = &mut lock(&process.points);
             (kill || random.chance(sim.rate(Fault::KillAtPoint)), panic || random.chance(sim.rate(Fault::ActorPanic)))
         };

@@ -209,6 +209,7 @@ impl Simulation {
             store.heal();
         }
         self.disk.set_spare(None);
+        self.check_armed_points();
         *lock(&self.armed_faults) = ArmedFaults::default();
         for process in &self.processes {
             *lock(&process.armed) = process::ArmedPoints::default();
@@ -387,6 +388,30 @@ impl Simulation {
             });
         }
         Ok(())
+    }
+
+    /// Checks that the kills and the panics at points that a scenario names have happened, of several engines to one of them:
+    /// without it, the run shows nothing.
+    fn check_armed_points(&self) {
+        // Random steps have no names of sessions, and may be at points that their run does not reach.
+        if self.script.names.is_empty() {
+            return;
+        }
+        let has_several = self.processes.len() > 1;
+        for process in &self.processes {
+            let struck = &lock(&self.armed_faults).struck_points;
+            let is_left = |point: &&String| !has_several || !struck.contains(point.as_str());
+            let armed = lock(&process.armed);
+            let left = armed.kill_at.iter().chain(&armed.panic_at).find(is_left).cloned();
+            drop(armed);
+            self.observe(|observer| match left {
+                Some(point) => {
+                    let text = format!("the point {point:?} is not reached after its step and before faults end");
+                    observer.violate("expected", text, None);
+                }
+                None => observer.passes("expected"),
+            });
+        }
     }
 
     /// Checks the final states that the scenario expects.

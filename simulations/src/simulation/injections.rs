@@ -41,6 +41,11 @@ impl Simulation {
             let (source, kind) = injection_text::source(injection);
             let source = if source == Source::Process { process.source() } else { source };
             self.fault(source, kind, 0, || injection_text::describe(injection));
+            let lasts_ms = injection.lasts_ms();
+            if lasts_ms > 0 {
+                let text = || format!("fault over: {}", injection_text::describe(injection));
+                self.trace().fault_will_end(now_ms + lasts_ms, source, text);
+            }
             if let Some((fault, node)) = injection_text::node_fault(injection) {
                 self.trace().count_node_fault(fault, node);
             }

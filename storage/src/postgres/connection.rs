@@ -3,12 +3,23 @@
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::time::timeout;
-use tokio_postgres::{Client, Error, NoTls, Row, Statement, error::SqlState, types::ToSql};
+use futures_util::{StreamExt, stream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::timeout,
+};
+use tokio_postgres::{
+    AsyncMessage, Client, Error, NoTls, Row, Statement,
+    error::{Severity, SqlState},
+    types::ToSql,
+};
 
 use crate::{
     postgres::{
@@ -43,6 +54,8 @@ pub(crate) struct Installation {
 pub(crate) struct Connection {
     client: Client,
     statements: Mutex<BTreeMap<Box<str>, Statement>>,
+    /// Whether the server sent a warning since the last write began.
+    is_warned: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -64,16 +77,17 @@ impl Connection {
 
     async fn connect(address: &Address) -> Result<Self, OpenError> {
         let refused = |error| refusal(address, &error);
+        let is_warned = Arc::new(AtomicBool::new(false));
         let client = if address.encryption() == Encryption::Disable {
             let (client, connection) = address.config().connect(NoTls).await.map_err(refused)?;
-            tokio::spawn(connection);
+            tokio::spawn(drive(connection, Arc::clone(&is_warned)));
             client
         } else {
             let (client, connection) = address.config().connect(Connector::new(address)?).await.map_err(refused)?;
-            tokio::spawn(connection);
+            tokio::spawn(drive(connection, Arc::clone(&is_warned)));
             client
         };
-        let connection = Self { client, statements: Mutex::default() };
+        let connection = Self { client, statements: Mutex::default(), is_warned };
         let version = "SELECT current_setting('server_version_num')::integer, current_setting('server_version')";
         let row = connection.one(version, &[]).await?;
         if column::<i32>(&row, 0)? < OLDEST_SERVER {
@@ -141,6 +155,20 @@ impl Connection {
             .unwrap_or_else(|_| Err(Fault::Lost(format!("no response within {} s", STATEMENT_TIMEOUT.as_secs()))))
     }
 
+    /// Runs a statement that writes, with no other statement in progress on the connection.
+    ///
+    /// # Errors
+    /// See [`Fault`]. [`Fault::Lost`], too, if the server sends a warning: when the wait for a synchronous standby is canceled, it
+    /// responds as if the standby had the commit.
+    pub(crate) async fn write(&self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>, Fault> {
+        self.is_warned.store(false, Ordering::SeqCst);
+        let rows = self.query(sql, parameters).await?;
+        match self.is_warned.load(Ordering::SeqCst) {
+            true => Err(Fault::Lost("a commit may not be on the standby".to_owned())),
+            false => Ok(rows),
+        }
+    }
+
     /// Runs a statement that returns one row.
     ///
     /// # Errors
@@ -156,6 +184,23 @@ impl Connection {
     /// See [`Fault`].
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Fault> {
         Ok(self.client.batch_execute(sql).await?)
+    }
+}
+
+/// Drives a connection until it ends, and records warnings before the response that they belong to.
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, is_warned: Arc<AtomicBool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut messages = stream::poll_fn(|context| connection.poll_message(context));
+    while let Some(Ok(message)) = messages.next().await {
+        if let AsyncMessage::Notice(notice) = message
+            && notice.parsed_severity() == Some(Severity::Warning)
+        {
+            tracing::warn!(code = notice.code().code(), "warning of the database: {}", notice.message());
+            is_warned.store(true, Ordering::SeqCst);
+        }
     }
 }
 

@@ -23,8 +23,9 @@ const RESOLVE: &str = "INSERT INTO commits AS t (id, is_abandoned) VALUES ($1, t
 /// # Errors
 /// See [`Fault`]; it may be asked again.
 pub(crate) async fn once(connection: &Connection, id: Id) -> Result<Resolution, Fault> {
-    let row = connection.one(RESOLVE, &[&id]).await?;
-    Ok(if column(&row, 0)? { Resolution::Forbidden } else { Resolution::Applied })
+    let rows = connection.write(RESOLVE, &[&id]).await?;
+    let row = rows.first().ok_or_else(|| Fault::Failed("a statement returned no row".to_owned()))?;
+    Ok(if column(row, 0)? { Resolution::Forbidden } else { Resolution::Applied })
 }
 
 /// Resolves a commit on a new connection, as soon as there is one, until a deadline. Returns the connection, too.

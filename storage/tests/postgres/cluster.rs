@@ -176,6 +176,9 @@ impl Cluster {
     pub(crate) fn wait_for_standby(&self) {
         self.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
         self.sql("postgres", "SELECT pg_reload_conf()");
+        // A new connection has what the server has passed on to the others.
+        let is_set = || self.sql("postgres", "SHOW synchronous_standby_names") == "*";
+        assert!((0..1_000).any(|_| is_set()), "the server reads its settings again");
     }
 
     /// Makes a standby the primary.

@@ -22,6 +22,7 @@ crate::tests!(
     events_of_several_engines_have_no_gap,
     a_terminated_connection_loses_and_repeats_nothing,
     a_restarted_database_keeps_every_acknowledged_commit,
+    a_canceled_wait_for_a_standby_acknowledges_nothing,
     a_batch_without_writes_is_committed,
     batches_that_wait_together_are_one_statement,
 );
@@ -183,6 +184,42 @@ fn a_terminated_connection_loses_and_repeats_nothing() {
     assert!(terminator.join().unwrap() > 0);
     runtime.block_on(async {
         check(&store, outcomes).await;
+        store.close().await;
+    });
+}
+
+fn a_canceled_wait_for_a_standby_acknowledges_nothing() {
+    let cluster = Cluster::start(&programs(), &[]);
+    let name = cluster.create_database(None);
+    let address: Address = cluster.url(&name).parse().unwrap();
+    let runtime = runtime();
+    runtime.block_on(PostgresStore::migrate(&address)).unwrap();
+    let connections = Connections { writers: 1, readers: 1 };
+    let store = runtime.block_on(PostgresStore::open(&address, connections, Vault::default())).unwrap();
+    runtime.block_on(store.commit(register(&merchant(1)))).unwrap();
+    // No standby is there: commits wait for one.
+    cluster.wait_for_standby();
+    let waiting = || {
+        let sql = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        cluster.sql("postgres", sql).parse::<u32>().ok()
+    };
+    let until =
+        |is: &dyn Fn(u32) -> bool| (0..1_000).find_map(|_| waiting().filter(|pid| is(*pid))).expect("a backend waits");
+    let store = Arc::new(store);
+    let commit = runtime.spawn({
+        let store = Arc::clone(&store);
+        async move { store.commit(create(&payment(1, 1))).await }
+    });
+    let committer = until(&|_| true);
+    cluster.sql("postgres", &format!("SELECT pg_cancel_backend({committer})"));
+    // The outcome is resolved by a write on another connection, which waits, too.
+    until(&|pid| pid != committer);
+    assert!(!commit.is_finished(), "it is acknowledged, and no standby has it");
+    cluster.sql("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
+    cluster.sql("postgres", "SELECT pg_reload_conf()");
+    assert_eq!(runtime.block_on(commit).unwrap(), Ok(()));
+    runtime.block_on(async {
+        assert!(store.payment(payment(1, 1).id).await.unwrap().is_some());
         store.close().await;
     });
 }

@@ -1,17 +1,21 @@
 //! Metrics of the facade: responses by status, latency, connections.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use http::StatusCode;
 use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{
-        counter::Counter,
+        MetricType,
+        counter::{ConstCounter, Counter},
         family::Family,
-        gauge::Gauge,
+        gauge::{ConstGauge, Gauge},
         histogram::{Histogram, exponential_buckets},
     },
     registry::Registry,
 };
+use proto::Engine;
 
 use crate::facade::http::timeouts::TimeoutPhase;
 
@@ -81,5 +85,38 @@ impl Metrics {
         let help = "HTTP connections closed by a timeout, by phase: head, idle or write";
         registry.register("http_connections_timed_out", help, self.timed_out.clone());
         registry.register("http_connections", "Open HTTP connections", self.connections.clone());
+    }
+}
+
+/// Collects the state of each engine, if a facade calls several.
+pub(crate) struct EnginesCollector(pub(crate) Engine);
+
+impl fmt::Debug for EnginesCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EnginesCollector")
+    }
+}
+
+impl Collector for EnginesCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let states = self.0.states();
+        let gauges: [(&str, &str, fn(&proto::EngineState) -> u64); 3] = [
+            ("facade_engine_ready", "Whether an engine of the facade reports that it is ready", |s| s.is_ready.into()),
+            ("facade_engine_calls", "Calls of the facade that wait for an engine", |s| s.calls as u64),
+            ("facade_engine_streams", "Streams of the facade at an engine", |s| s.streams as u64),
+        ];
+        for (name, help, value) in gauges {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for state in &states {
+                let value = ConstGauge::new(i64::try_from(value(state)).unwrap_or(i64::MAX));
+                value.encode(gauge.encode_family(&[("engine", state.url.as_str())])?)?;
+            }
+        }
+        let help = "Calls that failed at an engine and were repeated at another one";
+        let mut counter = encoder.encode_descriptor("facade_calls_repeated", help, None, MetricType::Counter)?;
+        for state in &states {
+            ConstCounter::new(state.repeated).encode(counter.encode_family(&[("engine", state.url.as_str())])?)?;
+        }
+        Ok(())
     }
 }

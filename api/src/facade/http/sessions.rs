@@ -1,167 +1,169 @@
 //! Dashboard sessions, found by the token of a cookie. They end by timeout or logout.
 //!
-//! Sessions are in memory only, since each holds its API key for calls of the engine.
+//! The engine stores them, so that a session of one facade is valid at all of them. A stored session contains the API key
+//! of its login, encrypted with a key derived from the token, which only the browser has.
 
 use std::{
-    collections::BTreeMap,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
+use chacha20poly1305::{
+    ChaCha20Poly1305, Nonce,
+    aead::{Aead, Payload},
+};
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderValue;
-use sha2::Sha256;
+use proto::{ApiError, Caller, Engine, Reason, v1};
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio::time::Instant;
-
-/// Idle timeout of a session.
-const IDLE: Duration = Duration::from_secs(12 * 3_600);
-/// Maximum age of a session.
-const LIFE: Duration = Duration::from_secs(7 * 86_400);
-/// Maximum number of sessions; a login beyond it ends the least recently used one.
-const MAX_SESSIONS: usize = 10_000;
-/// Maximum number of sessions of one merchant, so that one merchant's logins end no other's sessions.
-const MAX_SESSIONS_OF_ONE: usize = 50;
 
 /// The state of the dashboard.
-#[derive(Debug)]
 pub struct DashboardState {
-    pub(crate) sessions: Sessions,
+    /// Derives the tokens of new sessions.
+    secret: [u8; 32],
+    count: AtomicU64,
     /// The control URL of the development ledger that pays test payments.
     pub(crate) test_ledger: Option<String>,
 }
 
-impl DashboardState {
-    /// Creates the state. `secret` must be random; session tokens are derived from it. `test_ledger` is the control URL of
-    /// a development ledger, if the engine follows one.
-    #[must_use]
-    pub fn new(secret: [u8; 32], test_ledger: Option<String>) -> Self {
-        Self { sessions: Sessions::new(secret), test_ledger }
-    }
-}
-
-/// Identifies a session: a MAC of its token, so that a memory dump reveals no token.
-type SessionId = [u8; 32];
-
-/// The open sessions.
-pub(crate) struct Sessions {
-    secret: [u8; 32],
-    open: Mutex<Open>,
-}
-
-#[derive(Default)]
-struct Open {
-    count: u64,
-    sessions: BTreeMap<SessionId, Session>,
-}
-
-impl Open {
-    /// Ends the least recently used of the selected sessions until fewer than `max` remain.
-    fn evict(&mut self, max: usize, is_selected: impl Fn(&Session) -> bool) {
-        let mut selected: Vec<(Instant, SessionId)> =
-            self.sessions.iter().filter(|(_, session)| is_selected(session)).map(|(id, s)| (s.used, *id)).collect();
-        selected.sort_unstable();
-        for (_, id) in selected.iter().take((selected.len() + 1).saturating_sub(max)) {
-            self.sessions.remove(id);
-        }
-    }
-}
+/// The token of a session: a byte that depends on its merchant, by which the engine finds the sessions of a merchant, and
+/// 32 random bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Token([u8; 33]);
 
 /// One login.
-#[derive(Clone)]
 pub(crate) struct Session {
     /// The API key of the login, used for calls of the engine.
     pub(crate) key: HeaderValue,
     /// The merchant that is logged in.
     pub(crate) merchant_id: String,
-    opened: Instant,
-    used: Instant,
 }
 
-impl Sessions {
-    /// Creates an empty store of sessions. `secret` must be random.
-    pub(crate) fn new(secret: [u8; 32]) -> Self {
-        Self { secret, open: Mutex::default() }
+impl DashboardState {
+    /// Creates the state. `secret` must be random. `test_ledger` is the control URL of a development ledger, if the engine
+    /// follows one.
+    #[must_use]
+    pub fn new(secret: [u8; 32], test_ledger: Option<String>) -> Self {
+        Self { secret, count: AtomicU64::new(0), test_ledger }
     }
 
-    fn mac(&self, purpose: &[u8], text: &[u8]) -> [u8; 32] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC accepts keys of any length");
-        mac.update(purpose);
-        mac.update(text);
-        mac.finalize().into_bytes().into()
+    /// Returns the token of a new session of a merchant.
+    fn token(&self, merchant_id: &str) -> Token {
+        let count = self.count.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let of_merchant: [u8; 32] = Sha256::digest(merchant_id.as_bytes()).into();
+        let mut token = [0; 33];
+        token[0] = of_merchant[0];
+        token[1..].copy_from_slice(&mac(&self.secret, &[b"token", &count]));
+        Token(token)
     }
 
-    fn open_now(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Opens a session with an API key of a merchant, and returns its token.
+    ///
+    /// # Errors
+    /// The error of the engine.
+    pub(crate) async fn open(
+        &self,
+        engine: &Engine,
+        caller: &Caller,
+        key: HeaderValue,
+        merchant_id: &str,
+    ) -> Result<Token, ApiError> {
+        let token = self.token(merchant_id);
+        let message = v1::OpenDashboardSessionRequest {
+            session_id: token.id(),
+            sealed_api_key: token.seal(key.as_bytes()).into(),
+        };
+        let caller = Caller { api_key: Some(key), ..caller.clone() };
+        engine.facades().open_dashboard_session(caller.request(message)).await?;
+        Ok(token)
     }
+}
 
-    /// Opens a session and returns its token for the cookie.
-    pub(crate) fn open(&self, mut key: HeaderValue, merchant_id: String) -> String {
-        key.set_sensitive(true);
-        let now = Instant::now();
-        let mut open = self.open_now();
-        open.count += 1;
-        let token = hex::encode(self.mac(b"token", &open.count.to_be_bytes()));
-        open.sessions.retain(|_, session| session.is_alive(now));
-        open.evict(MAX_SESSIONS_OF_ONE, |session| session.merchant_id == merchant_id);
-        open.evict(MAX_SESSIONS, |_| true);
-        open.sessions.insert(self.mac(b"name", token.as_bytes()), Session { key, merchant_id, opened: now, used: now });
-        token
-    }
-
-    /// Returns the session of a token and marks it as used.
-    pub(crate) fn find(&self, token: &str) -> Option<Session> {
-        let now = Instant::now();
-        let id = self.mac(b"name", token.as_bytes());
-        let mut open = self.open_now();
-        if !open.sessions.get(&id)?.is_alive(now) {
-            open.sessions.remove(&id);
-            return None;
+/// Returns the session of a token; `None` if it has ended.
+///
+/// # Errors
+/// The error of the engine.
+pub(crate) async fn find(engine: &Engine, caller: &Caller, token: &Token) -> Result<Option<Session>, ApiError> {
+    let request = caller.request(v1::GetDashboardSessionRequest { session_id: token.id() });
+    match engine.facades().get_dashboard_session(request).await.map_err(ApiError::from) {
+        Ok(found) => {
+            let found = found.into_inner();
+            let key = token.unseal(&found.sealed_api_key).and_then(|key| HeaderValue::from_bytes(&key).ok());
+            Ok(key.map(|mut key| {
+                key.set_sensitive(true);
+                Session { key, merchant_id: found.merchant_id }
+            }))
         }
-        let session = open.sessions.get_mut(&id)?;
-        session.used = now;
-        Some(session.clone())
+        Err(refused) if refused.reason == Reason::NotFound => Ok(None),
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Ends a session.
+///
+/// # Errors
+/// The error of the engine.
+pub(crate) async fn close(engine: &Engine, caller: &Caller, token: &Token) -> Result<(), ApiError> {
+    let request = caller.request(v1::CloseDashboardSessionRequest { session_id: token.id() });
+    engine.facades().close_dashboard_session(request).await.map(drop).map_err(Into::into)
+}
+
+impl Token {
+    /// Reads the token of a cookie.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut token = [0; 33];
+        hex::decode_to_slice(text, &mut token).ok().map(|()| Self(token))
     }
 
-    /// Ends one session.
-    pub(crate) fn close(&self, token: &str) {
-        self.open_now().sessions.remove(&self.mac(b"name", token.as_bytes()));
+    /// Returns the text for the cookie.
+    pub(crate) fn text(&self) -> String {
+        hex::encode(self.0)
     }
 
-    /// Ends every session of a merchant.
-    pub(crate) fn close_all(&self, merchant_id: &str) {
-        self.open_now().sessions.retain(|_, session| session.merchant_id != merchant_id);
+    /// Returns the id of its session, which does not reveal the token.
+    pub(crate) fn id(&self) -> bytes::Bytes {
+        let digest = mac(&self.0, &[b"id"]);
+        [&self.0[..1], &digest[..31]].concat().into()
     }
 
-    /// Counts the sessions of a merchant.
-    pub(crate) fn count(&self, merchant_id: &str) -> usize {
-        let now = Instant::now();
-        let open = self.open_now();
-        open.sessions.values().filter(|session| session.merchant_id == merchant_id && session.is_alive(now)).count()
-    }
-
-    /// Returns the CSRF token of a session, which each of its forms contains.
-    pub(crate) fn form_token(&self, token: &str) -> String {
-        hex::encode(&self.mac(b"form", token.as_bytes())[..16])
+    /// Returns the CSRF token of its session, which each of the session's forms contains.
+    pub(crate) fn form_token(&self) -> String {
+        hex::encode(&mac(&self.0, &[b"form"])[..16])
     }
 
     /// Returns whether a form contains the CSRF token of its session.
-    pub(crate) fn is_form_token(&self, token: &str, sent: &str) -> bool {
-        self.form_token(token).as_bytes().ct_eq(sent.as_bytes()).into()
+    pub(crate) fn is_form_token(&self, sent: &str) -> bool {
+        self.form_token().as_bytes().ct_eq(sent.as_bytes()).into()
+    }
+
+    /// Each token encrypts one text, so the nonce may be constant.
+    fn cipher(&self) -> (ChaCha20Poly1305, Nonce) {
+        let cipher = ChaCha20Poly1305::new_from_slice(&mac(&self.0, &[b"api key"])).expect("a key of 32 bytes");
+        (cipher, Nonce::default())
+    }
+
+    fn seal(&self, key: &[u8]) -> Vec<u8> {
+        let (cipher, nonce) = self.cipher();
+        cipher.encrypt(&nonce, Payload::from(key)).expect("a key is shorter than 256 GiB")
+    }
+
+    fn unseal(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (cipher, nonce) = self.cipher();
+        cipher.decrypt(&nonce, Payload::from(sealed)).ok()
     }
 }
 
-impl Session {
-    fn is_alive(&self, now: Instant) -> bool {
-        now.duration_since(self.used) < IDLE && now.duration_since(self.opened) < LIFE
-    }
+fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
 }
 
-/// Omits keys and tokens.
-impl fmt::Debug for Sessions {
+/// Omits the secret.
+impl fmt::Debug for DashboardState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").field("open", &self.open_now().sessions.len()).finish_non_exhaustive()
+        f.debug_struct("DashboardState").field("test_ledger", &self.test_ledger).finish_non_exhaustive()
     }
 }
 
@@ -169,64 +171,40 @@ impl fmt::Debug for Sessions {
 mod tests {
     use super::*;
 
-    fn sessions() -> Sessions {
-        Sessions::new([7; 32])
+    fn tokens() -> [Token; 3] {
+        let state = DashboardState::new([7; 32], None);
+        [state.token("mer_1"), state.token("mer_1"), state.token("mer_2")]
     }
 
-    fn key() -> HeaderValue {
-        HeaderValue::from_static("sk_live_x")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_ends_when_idle_when_old_and_on_logout() {
-        let sessions = sessions();
-        let (one, two) = (sessions.open(key(), "mer_1".into()), sessions.open(key(), "mer_1".into()));
-        let other = sessions.open(key(), "mer_2".into());
-        assert!(one != two && one.len() == 64 && sessions.find(&one).is_some());
-        tokio::time::advance(IDLE - Duration::from_secs(1)).await;
-        assert!(sessions.find(&one).is_some());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(sessions.find(&two).is_none(), "it was idle too long");
-        assert_eq!((sessions.count("mer_1"), sessions.count("mer_2")), (1, 0));
-        for _ in 0..20 {
-            tokio::time::advance(IDLE - Duration::from_secs(1)).await;
-            sessions.find(&one);
+    #[test]
+    fn tokens_differ_and_their_text_round_trips() {
+        let [one, two, other] = tokens();
+        assert_ne!(one.text(), two.text());
+        assert_eq!(one.text().len(), 66);
+        assert_eq!(Token::parse(&one.text()).map(|token| token.0), Some(one.0));
+        for invalid in ["", "00", &one.text()[1..], &format!("{}g", &one.text()[1..])] {
+            assert!(Token::parse(invalid).is_none(), "{invalid}");
         }
-        assert!(sessions.find(&one).is_none() && sessions.find(&other).is_none(), "it is too old");
+        assert_eq!(one.id()[0], two.id()[0], "the sessions of a merchant are found together");
+        assert!(one.id() != two.id() && one.id().len() == 32 && other.id().len() == 32);
+        assert!(!one.text().contains(&hex::encode(&one.id()[1..])));
     }
 
-    #[tokio::test]
-    async fn logging_out_everywhere_ends_only_sessions_of_the_merchant() {
-        let sessions = sessions();
-        let tokens = [sessions.open(key(), "mer_1".into()), sessions.open(key(), "mer_1".into())];
-        let other = sessions.open(key(), "mer_2".into());
-        sessions.close_all("mer_1");
-        assert!(tokens.iter().all(|token| sessions.find(token).is_none()) && sessions.find(&other).is_some());
-        sessions.close(&other);
-        assert!(sessions.find(&other).is_none());
+    #[test]
+    fn a_key_is_readable_only_with_its_token() {
+        let [one, two, _] = tokens();
+        let sealed = one.seal(b"sk_live_x");
+        assert_eq!(one.unseal(&sealed).as_deref(), Some(&b"sk_live_x"[..]));
+        assert_eq!(two.unseal(&sealed), None);
+        assert_eq!(one.unseal(&sealed[1..]), None);
+        assert!(!sealed.windows(7).any(|part| part == b"sk_live"));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn many_logins_of_one_merchant_end_its_oldest_session_and_no_others() {
-        let sessions = sessions();
-        let other = sessions.open(key(), "mer_2".into());
-        let first = sessions.open(key(), "mer_1".into());
-        let mut last = String::new();
-        for _ in 0..MAX_SESSIONS_OF_ONE {
-            tokio::time::advance(Duration::from_secs(1)).await;
-            last = sessions.open(key(), "mer_1".into());
-        }
-        assert_eq!(sessions.count("mer_1"), MAX_SESSIONS_OF_ONE);
-        assert!(sessions.find(&first).is_none() && sessions.find(&last).is_some() && sessions.find(&other).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_form_token_is_bound_to_its_session() {
-        let sessions = sessions();
-        let (one, two) = (sessions.open(key(), "mer_1".into()), sessions.open(key(), "mer_1".into()));
-        let token = sessions.form_token(&one);
-        assert!(sessions.is_form_token(&one, &token) && !sessions.is_form_token(&two, &token));
-        assert!(!sessions.is_form_token(&one, "") && !sessions.is_form_token(&one, &token[1..]));
-        assert!(Sessions::new([8; 32]).find(&one).is_none());
+    #[test]
+    fn a_form_token_is_bound_to_its_session() {
+        let [one, two, _] = tokens();
+        let token = one.form_token();
+        assert!(one.is_form_token(&token) && !two.is_form_token(&token));
+        assert!(!one.is_form_token("") && !one.is_form_token(&token[1..]));
     }
 }

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use proto::Engine;
 
 use super::{
-    call::RequestIds, file::CachedDocuments, metrics::Metrics, network::KnownNetwork, sessions::DashboardState,
+    call::RequestIds,
+    file::CachedDocuments,
+    metrics::{EnginesCollector, Metrics},
+    network::KnownNetwork,
+    sessions::DashboardState,
 };
 use crate::facade::limits::{AcceptedKeys, Edge};
 
@@ -57,6 +61,9 @@ impl Facade {
     /// Registers the metrics of the facade.
     pub fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
         self.metrics.register(registry);
+        if !self.engine.states().is_empty() {
+            registry.register_collector(Box::new(EnginesCollector(self.engine.clone())));
+        }
     }
 
     /// Ends open streams.

@@ -139,7 +139,33 @@ const POLICIES: [(LimitKind, &str, &str); 12] = [
     (LimitKind::BadKeys, "bad-keys", "limits.bad_keys"),
 ];
 
-/// The limits of one process. Several processes count separately.
+/// When an IP address is locked out. The engine counts over all facades.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LockoutPolicy {
+    burst: u32,
+    window: Duration,
+    lockout: Duration,
+}
+
+impl LockoutPolicy {
+    /// Returns the digest by which the engine knows a client.
+    pub(crate) fn client(self, client: IpAddr) -> bytes::Bytes {
+        digest(&client::key_of(client).to_be_bytes()).to_be_bytes().to_vec().into()
+    }
+
+    /// Returns the message that counts an invalid API key of a client.
+    pub(crate) fn record(self, client: IpAddr) -> proto::v1::RecordInvalidKeyRequest {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        proto::v1::RecordInvalidKeyRequest {
+            client: self.client(client),
+            burst: self.burst,
+            window_ms: millis(self.window),
+            lockout_ms: millis(self.lockout),
+        }
+    }
+}
+
+/// The limits of one process. Several processes count separately, except lockouts.
 #[derive(Debug)]
 pub struct Limits {
     clock: MonotonicClock,
@@ -284,6 +310,28 @@ impl Limits {
                 Err(Limited { error: too_many(wait), quotas: vec![quota(0, wait)] })
             }
         }
+    }
+
+    /// Returns when IP addresses are locked out; `None` if never.
+    pub(crate) fn lockout_policy(&self) -> Option<LockoutPolicy> {
+        let policy = self.policies.get(&LimitKind::BadKeys)?;
+        Some(LockoutPolicy { burst: policy.burst, window: policy.window, lockout: self.lockout })
+    }
+
+    /// Locks an IP address out for as long as another facade does.
+    pub(crate) fn lock_out(&self, client: IpAddr, remaining: Option<Duration>) {
+        if let Some(remaining) = remaining {
+            let remaining = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
+            self.locked_out.insert(client::key_of(client), self.clock.nanos().saturating_add(remaining));
+        }
+    }
+
+    /// Checks that an IP address is not locked out.
+    ///
+    /// # Errors
+    /// `rate_limited` if it is.
+    pub(crate) fn check_lockout(&self, client: IpAddr) -> Result<(), Limited> {
+        self.check_lock(client::key_of(client))
     }
 
     /// Counts an invalid API key of an IP address. After too many, the address is locked out for a while.

@@ -21,7 +21,7 @@ pub(super) fn derive(derived: &mut Derived) {
     derived.add::<record::Payment<'_>>("Payment");
     derived.add::<record::Page<record::Payment<'_>>>("PaymentPage");
     derived.add::<rest::admin::Dossier<'_>>("PaymentDossier");
-    derived.add::<rest::payments::StatusBody<'_>>("Status");
+    derived.add::<rest::payments::StatusBody<'_>>("CurrentStatus");
     derived.add::<Live<'_>>("LiveStatus");
     derived.add::<record::cancellation::Requested<'_>>("CancelRequested");
     derived.add::<rest::payments::Volume>("Volume");

@@ -12,7 +12,13 @@ use warp::{
     sse,
 };
 
-use crate::facade::http::{call::Call, refusal::Refusal, response, state::Facade, stream::Shared};
+use crate::facade::http::{
+    call::Call,
+    refusal::Refusal,
+    response,
+    state::Facade,
+    stream::{Shared, resumed},
+};
 
 /// Interval of comments that keep an idle stream open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -53,8 +59,8 @@ pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Res
     Ok(response::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
 }
 
-/// Streams events as they happen: after `Last-Event-ID`, after `after`, or from now on. The stream ends when the
-/// facade or the engine stops; a client that reconnects with the last id misses no event.
+/// Streams events as they happen: after `Last-Event-ID`, after `after`, or from now on. If the engine stops, the stream
+/// continues at another one. It ends when the facade stops; a client that reconnects with the last id misses no event.
 pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
@@ -62,11 +68,23 @@ pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     let after = last.filter(|id| !id.is_empty()).or_else(|| query.get("after").map(str::to_owned));
     query.finish()?;
     let permit = call.stream(&facade.edge)?;
-    let request = call.caller.request(v1::WatchEventsRequest { page_token: after });
-    let updates = facade.engine.events().watch_events(request).await?.into_inner();
-    let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
+    let (engine, caller) = (facade.engine.clone(), call.caller.clone());
+    let watch = move |after: Option<String>| {
+        let (engine, request) = (engine.clone(), caller.request(v1::WatchEventsRequest { page_token: after }));
+        async move { engine.events().watch_events(request).await }
+    };
+    let first = watch(after.clone()).await?.into_inner();
+    // Every watch begins with its start cursor, which a client needs only once.
+    let (mut is_started, advance) = (false, |update: &v1::WatchEventsResponse, last: &mut Option<String>| {
+        *last = Some(update.next_page_token.clone());
+    });
+    let updates = resumed(first, after, advance, watch).filter(move |update| {
+        let is_new = update.event.is_some() || !is_started;
+        is_started = true;
+        std::future::ready(is_new)
+    });
     let updates = updates.take_until(Box::pin(facade.closed()));
-    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(sse_event(update.ok()?))) });
+    let events = updates.map(|update| Ok::<_, Infallible>(sse_event(update)));
     let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
     let mut response = sse::reply(stream).into_response();
     response::streams(&mut response);

@@ -111,7 +111,7 @@ const PAYMENTS: &[Route] = &[
     get("/api/public/payments/volume", "Get the payment volume of the last days", to!(payments::volume)).key(READ).query(&[("days", "text", "Number of days, 1 to 366, the last of which is today; default 30.")]).responds(&[(200, Json("Volume"))]),
     get("/api/public/payments/fee-rate", "Get the fee rate of new payments", to!(payments::fee_rate)).responds(&[(200, Json("FeeRate"))]),
     get("/api/public/payments/{id}", "Get a payment", to!(payments::get, id)).key(READ).responds(&[(200, Json("Payment"))]),
-    get("/api/public/payments/{id}/status", "Get the status of a payment", to!(payments::status, id)).id("payments.getStatus").key(READ).responds(&[(200, Json("Status"))]),
+    get("/api/public/payments/{id}/status", "Get the status of a payment", to!(payments::status, id)).id("payments.getStatus").key(READ).responds(&[(200, Json("CurrentStatus"))]),
     get("/api/public/payments/{id}/transfers", "List the transfers of a payment, newest first", to!(payments::transfers, id)).id("payments.listTransfers").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of the previous response."), ("limit", "limit", "Maximum number of transfers; default 20.")])
         .responds(&[(200, Json("TransferList"))]),

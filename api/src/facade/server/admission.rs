@@ -1,9 +1,9 @@
 //! Admission of requests: rate limits by IP address and merchant, and verification of API keys before bodies are read.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use http::{HeaderMap, Method};
-use proto::{ApiError, IntoRecord, Reason, v1};
+use proto::{ApiError, Caller, IntoRecord, Reason, v1};
 
 use crate::facade::{
     http::{auth, call::Call, state::Facade},
@@ -48,8 +48,8 @@ impl Facade {
         if let Some(known) = known.filter(|known| is_read || known.is_fresh()) {
             return Ok(Some(known));
         }
-        if let Some(limits) = self.edge.limits.as_ref().filter(|_| known.is_none()) {
-            limits.admit_unknown_key(call.client())?;
+        if known.is_none() {
+            self.admit_unknown_key(&call.caller, call.client()).await?;
         }
         let mut caller = call.caller.clone();
         caller.api_key = Some(key.clone());
@@ -62,14 +62,40 @@ impl Facade {
     }
 
     /// Records a refused API key, which counts towards the lockout of the IP address. A malformed header does not count.
-    pub(crate) fn record_refused_key(&self, headers: &HeaderMap, client: IpAddr, reason: Reason) {
+    pub(crate) async fn record_refused_key(&self, headers: &HeaderMap, client: IpAddr, reason: Reason) {
         let Ok(key) = auth::api_key(headers) else { return };
         if reason != Reason::InvalidApiKey {
             return;
         }
         self.accepted_keys.remove(key.as_bytes());
-        if let Some(limits) = &self.edge.limits {
-            limits.record_invalid_key(client);
+        self.record_invalid_key(&Caller::default(), client).await;
+    }
+
+    /// Counts a request with an API key that this facade has not seen lately. A lockout counts at every facade.
+    ///
+    /// # Errors
+    /// `rate_limited` if the IP address is locked out or its limit is reached.
+    pub(crate) async fn admit_unknown_key(&self, caller: &Caller, client: IpAddr) -> Result<(), Limited> {
+        let Some(limits) = &self.edge.limits else { return Ok(()) };
+        limits.admit_unknown_key(client)?;
+        let Some(policy) = limits.lockout_policy() else { return Ok(()) };
+        let request = caller.request(v1::GetLockoutRequest { client: policy.client(client) });
+        // Without an engine no key can be verified anyway, so that an error reveals none.
+        if let Ok(found) = self.engine.facades().get_lockout(request).await {
+            limits.lock_out(client, found.into_inner().remaining_ms.map(Duration::from_millis));
+        }
+        limits.check_lockout(client)
+    }
+
+    /// Counts an invalid API key of an IP address, here and over all facades.
+    pub(crate) async fn record_invalid_key(&self, caller: &Caller, client: IpAddr) {
+        let Some(limits) = &self.edge.limits else { return };
+        limits.record_invalid_key(client);
+        let Some(policy) = limits.lockout_policy() else { return };
+        let request = caller.request(policy.record(client));
+        // While no engine responds, the count of this facade decides.
+        if let Ok(counted) = self.engine.facades().record_invalid_key(request).await {
+            limits.lock_out(client, counted.into_inner().remaining_ms.map(Duration::from_millis));
         }
     }
 }

@@ -49,7 +49,7 @@ impl Facade {
             Err(error) => Err(error.into()),
         };
         if let Err(refusal) = &result {
-            self.record_refused_key(&head.headers, client, refusal.error.reason);
+            self.record_refused_key(&head.headers, client, refusal.error.reason).await;
         }
         let id_text = id.clone();
         let request_id = id_text.to_str().unwrap_or_default();

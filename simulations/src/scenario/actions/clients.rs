@@ -125,7 +125,7 @@ pub(super) fn purchase(step: &mut StepReader<'_>) -> Result<Action, Problem> {
         return Err(format!("`seller` {seller}: there are {merchants}, numbered from 0"));
     }
     let shown = raw.shown.unwrap_or(resource);
-    Ok(Action::Purchase { agent, resource, shown, seller: raw.seller, key: raw.key, units })
+    Ok(Action::Purchase { agent, resource, shown, seller: *raw.seller, key: *raw.key, units })
 }
 
 pub(super) fn call_facade(step: &mut StepReader<'_>) -> Result<Action, Problem> {

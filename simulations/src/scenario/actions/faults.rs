@@ -166,7 +166,7 @@ fn of_own_store(step: &StepReader<'_>, fault: ProcessFault) -> Result<Action, Pr
 }
 
 pub(super) fn kill(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    process(match &step.raw.point {
+    process(match &*step.raw.point {
         None => ProcessFault::Kill,
         Some(at) => ProcessFault::KillAt(point(at)?),
     })

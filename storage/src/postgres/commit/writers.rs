@@ -237,7 +237,7 @@ impl Writer {
             self.connection = Some(connection);
             return decided.map(|decided| decided.outcomes);
         };
-        let written = connection.query(&statement.sql(), &statement.parameters()).await;
+        let written = connection.write(&statement.sql(), &statement.parameters()).await;
         match written {
             Ok(_) => {}
             Err(Fault::Lost(why)) => match resolve::until(&self.shared, id, deadline).await {

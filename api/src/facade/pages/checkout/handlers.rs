@@ -21,7 +21,14 @@ use url::form_urlencoded;
 use warp::reply::{Reply, Response};
 
 use crate::facade::{
-    http::{call::Call, error, refusal::Refusal, response, state::Facade, stream::Shared},
+    http::{
+        call::Call,
+        error,
+        refusal::Refusal,
+        response,
+        state::Facade,
+        stream::{Shared, resumed},
+    },
     pages::{
         checkout::{
             phase::Live,
@@ -201,14 +208,18 @@ pub(crate) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Resul
 /// Streams the live status until the session is final or the server shuts down.
 async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let permit = call.stream(&facade.edge)?;
-    let request = call.caller.request(v1::WatchCheckoutRequest { session: way.session() });
-    let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
-    // If the engine disconnects, the stream ends; the browser reconnects.
+    let (engine, caller, session) = (facade.engine.clone(), call.caller.clone(), way.session());
+    let watch = move |()| {
+        let request = caller.request(v1::WatchCheckoutRequest { session: session.clone() });
+        let engine = engine.clone();
+        async move { engine.checkout().watch_checkout(request).await }
+    };
+    let first = watch(()).await?.into_inner();
     let (whole, words) = (matches!(way, Way::Slug(_)), Words(html::language(&call)));
-    let snapshots = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok()));
-    let snapshots = snapshots.take_until(Box::pin(facade.closed()));
+    // Each watch begins with the current snapshot, so nothing is missed when another engine continues.
+    let snapshots = resumed(first, (), |_, ()| {}, watch).take_until(Box::pin(facade.closed()));
     let events = snapshots.filter_map(move |snapshot| async move {
-        let payment = snapshot.ok()?.payment?;
+        let payment = snapshot.payment?;
         let whole = whole || is_open(&payment);
         let event = warp::sse::Event::default()
             .event("status")

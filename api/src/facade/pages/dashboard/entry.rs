@@ -15,7 +15,7 @@ use crate::facade::{
         query::Query,
         refusal::Refusal,
         route::{Access, PLACEHOLDERS_MAX, Responding},
-        sessions::{DashboardState, Session},
+        sessions::{self, DashboardState, Session, Token},
         state::Facade,
     },
     limits::Rates,
@@ -34,15 +34,15 @@ pub(super) async fn enter(
     page: Page,
 ) -> Result<Response, Refusal> {
     let dashboard = open(facade, &call)?;
-    let Some((token, session)) = visitor(dashboard, &call) else { return to_login(facade, &call) };
-    let form = admit(facade, dashboard, &mut call, (&token, &session), rates).await?;
+    let Some((token, session)) = visitor(facade, &call).await? else { return to_login(facade, &call) };
+    let form = admit(facade, &mut call, (&token, &session), rates).await?;
     let request = call.caller.request(v1::GetCurrentMerchantRequest {});
     let found = facade.engine.merchants().get_current_merchant(request).await;
     let merchant = match found.and_then(IntoRecord::into_record).map_err(ApiError::from) {
         Ok(merchant) => merchant,
         // The session's key was replaced: the session is no longer valid.
         Err(refused) if refused.reason == Reason::InvalidApiKey => {
-            dashboard.sessions.close(&token);
+            sessions::close(&facade.engine, &call.caller, &token).await?;
             return Ok(with_cookie(html::see_other(LOGIN), "", 0));
         }
         Err(refused) => return Err(refused.into()),
@@ -69,13 +69,16 @@ pub(super) async fn log_in(facade: &Facade, call: Call) -> Result<Response, Refu
 
 /// Closes the session, or every session of its merchant.
 pub(super) async fn log_out(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
-    let dashboard = open(facade, &call)?;
-    let Some((token, session)) = visitor(dashboard, &call) else { return to_login(facade, &call) };
-    let form = admit(facade, dashboard, &mut call, (&token, &session), Rates::Calls).await?;
+    open(facade, &call)?;
+    let Some((token, session)) = visitor(facade, &call).await? else { return to_login(facade, &call) };
+    let form = admit(facade, &mut call, (&token, &session), Rates::Calls).await?;
     match form.get("everywhere") {
-        Some(_) => dashboard.sessions.close_all(&session.merchant_id),
+        Some(_) => {
+            let request = call.caller.request(v1::CloseAllDashboardSessionsRequest { session_id: token.id() });
+            facade.engine.facades().close_all_dashboard_sessions(request).await?;
+        }
         None if mutant!("facade-logout-keeps-the-session") => {}
-        None => dashboard.sessions.close(&token),
+        None => sessions::close(&facade.engine, &call.caller, &token).await?,
     }
     Ok(with_cookie(html::see_other(LOGIN), "", 0))
 }
@@ -89,7 +92,7 @@ pub(super) async fn unknown(facade: &Facade, call: Call) -> Result<Response, Ref
     enter(facade, call, (Access::Visitor, Rates::Calls), [""; PLACEHOLDERS_MAX], page).await
 }
 
-/// Returns the sessions, if the dashboard is enabled and the request may originate from one of its pages.
+/// Returns the state of the dashboard, if it is enabled and the request may originate from one of its pages.
 fn open<'f>(facade: &'f Facade, call: &Call) -> Result<&'f DashboardState, Refusal> {
     let Some(dashboard) = &facade.dashboard else { return Err(Reason::UnknownRoute.into()) };
     if call.method != Method::POST && call.method != Method::GET {
@@ -110,9 +113,8 @@ fn to_login(facade: &Facade, call: &Call) -> Result<Response, Refusal> {
 /// Counts the request against the limits of its merchant, and reads the form, which must contain the session's token.
 async fn admit(
     facade: &Facade,
-    dashboard: &DashboardState,
     call: &mut Call,
-    (token, session): (&str, &Session),
+    (token, session): (&Token, &Session),
     rates: Rates,
 ) -> Result<Query, Refusal> {
     call.caller.api_key = Some(session.key.clone());
@@ -121,7 +123,7 @@ async fn admit(
         limits.admit_visit(&session.merchant_id, !is_post, rates)?;
     }
     let form = if is_post { call.form().await? } else { Query::parse("") };
-    let is_ours = dashboard.sessions.is_form_token(token, form.get("token").unwrap_or_default());
+    let is_ours = token.is_form_token(form.get("token").unwrap_or_default());
     if is_post && !is_ours && !mutant!("facade-dashboard-token-not-checked") {
         return Err(Reason::InvalidFormToken.into());
     }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use http::{HeaderValue, StatusCode, header};
-use proto::{ApiError, IntoRecord, Reason, v1};
+use proto::{ApiError, IntoRecord as _, Reason, v1};
 use warp::reply::Response;
 
 use crate::facade::{
@@ -10,7 +10,7 @@ use crate::facade::{
         call::Call,
         error,
         refusal::Refusal,
-        sessions::{DashboardState, Session},
+        sessions::{self, DashboardState, Session, Token},
         state::Facade,
     },
     pages::html,
@@ -22,27 +22,31 @@ const COOKIE: &str = "__Host-hivetill";
 const SESSION_SECONDS: u32 = 7 * 86_400;
 pub(super) const LOGIN: &str = "/dashboard/login";
 
-/// Opens a session and sets its cookie.
-pub(super) fn logged_in(
-    dashboard: &DashboardState,
-    response: Response,
-    key: HeaderValue,
-    merchant_id: String,
-) -> Response {
-    with_cookie(response, &dashboard.sessions.open(key, merchant_id), SESSION_SECONDS)
+/// Sets the cookie of a session.
+pub(super) fn with_session(response: Response, token: &Token) -> Response {
+    with_cookie(response, &token.text(), SESSION_SECONDS)
 }
 
-/// Returns the session of a request.
-pub(super) fn visitor(dashboard: &DashboardState, call: &Call) -> Option<(String, Session)> {
-    let token = cookie(call)?;
-    let session = dashboard.sessions.find(&token)?;
-    Some((token, session))
+/// Returns the session of a request. A token that was not valid lately is counted as a request without a session, because
+/// the engine has to look for it.
+pub(super) async fn visitor(facade: &Facade, call: &Call) -> Result<Option<(Token, Session)>, ApiError> {
+    let Some(token) = cookie(call) else { return Ok(None) };
+    let text = token.text();
+    if facade.accepted_keys.get(text.as_bytes()).is_none() {
+        admit_anonymous(facade, call)?;
+    }
+    let session = sessions::find(&facade.engine, &call.caller, &token).await?;
+    match &session {
+        Some(session) => drop(facade.accepted_keys.insert(text.as_bytes(), &session.merchant_id)),
+        None => facade.accepted_keys.remove(text.as_bytes()),
+    }
+    Ok(session.map(|session| (token, session)))
 }
 
-pub(super) fn cookie(call: &Call) -> Option<String> {
+pub(super) fn cookie(call: &Call) -> Option<Token> {
     let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token.to_owned())
+    pairs.find(|(name, _)| *name == COOKIE).and_then(|(_, token)| Token::parse(token))
 }
 
 /// Sets the session cookie for `seconds`; 0 deletes it.
@@ -114,38 +118,41 @@ pub(super) async fn log_in(facade: &Facade, dashboard: &DashboardState, mut call
     let client = call.client();
     let form = call.form().await?;
     let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
-    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| {
-        let is_known = facade.accepted_keys.get(key.as_bytes()).is_some();
-        match facade.edge.limits.as_ref().filter(|_| !is_known) {
-            Some(limits) => limits.admit_unknown_key(client).map(|()| key).map_err(|limited| limited.error),
-            None => Ok(key),
-        }
-    });
-    let found = match key {
-        Err(refused) => Err(refused),
-        Ok(key) => {
-            call.caller.api_key = Some(key.clone());
-            let request = call.caller.request(v1::GetCurrentMerchantRequest {});
-            let found = facade.engine.merchants().get_current_merchant(request).await;
-            found.and_then(IntoRecord::into_record).map_err(ApiError::from).map(|merchant| (key, merchant))
-        }
+    let opened = match key.map_err(|_| ApiError::new(Reason::InvalidApiKey)) {
+        Ok(key) => open(facade, dashboard, &mut call, key).await,
+        Err(invalid) => Err(invalid),
     };
-    match found {
-        Ok((key, merchant)) => {
-            facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
-            // An existing session is closed, so that the new session id is known to this client only.
-            if let Some(old) = cookie(&call) {
-                dashboard.sessions.close(&old);
-            }
-            Ok(logged_in(dashboard, html::see_other("/dashboard"), key, merchant.id))
-        }
+    match opened {
+        Ok(response) => Ok(response),
         Err(refused) => {
-            if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {
-                limits.record_invalid_key(client);
+            if refused.reason == Reason::InvalidApiKey {
+                facade.record_invalid_key(&call.caller, client).await;
             }
             Ok(login_page(facade, &call, Some(&refused)).await)
         }
     }
+}
+
+/// Opens a session with a key and sets its cookie.
+async fn open(
+    facade: &Facade,
+    dashboard: &DashboardState,
+    call: &mut Call,
+    key: HeaderValue,
+) -> Result<Response, ApiError> {
+    if facade.accepted_keys.get(key.as_bytes()).is_none() {
+        facade.admit_unknown_key(&call.caller, call.client()).await.map_err(|limited| limited.error)?;
+    }
+    call.caller.api_key = Some(key.clone());
+    let request = call.caller.request(v1::GetCurrentMerchantRequest {});
+    let merchant = facade.engine.merchants().get_current_merchant(request).await?.into_record()?;
+    facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
+    // An existing session is closed, so that the new session id is known to this client only.
+    if let Some(old) = cookie(call) {
+        sessions::close(&facade.engine, &call.caller, &old).await?;
+    }
+    let token = dashboard.open(&facade.engine, &call.caller, key, &merchant.id).await?;
+    Ok(with_session(html::see_other("/dashboard"), &token))
 }
 
 #[cfg(test)]

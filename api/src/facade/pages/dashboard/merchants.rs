@@ -142,11 +142,10 @@ pub(super) async fn set_active(visit: &Visit<'_>, id: &str) -> Result<Response, 
     Ok(html::see_other(&format!("/dashboard/merchants?query={id}&done={done}")))
 }
 
-/// Issues a new key to a merchant and shows it once; sessions of the old key end.
+/// Issues a new key to a merchant and shows it once; sessions of the old keys end with their keys.
 pub(super) async fn new_key(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::ReissueApiKeyRequest { merchant_id: id.to_owned() };
     let made = visit.facade.engine.merchants().reissue_api_key(visit.request(request)).await?.into_inner();
-    visit.dashboard.sessions.close_all(id);
     let note = "The previous keys are revoked, and their sessions have ended.".to_owned();
     Ok(settings::shown_once(visit, "New API key", &made.api_key, note, "/dashboard/merchants"))
 }

@@ -1,6 +1,6 @@
 //! The merchant's dashboard: pages rendered on the server, without script, with the same calls as the REST interface.
 //!
-//! A visitor logs in with an API key; from then on a cookie identifies a session of this process. Every form contains
+//! A visitor logs in with an API key; from then on a cookie identifies a session, which every facade knows. Every form contains
 //! its session's token and must originate from this host.
 
 mod account;

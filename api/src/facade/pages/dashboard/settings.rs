@@ -7,10 +7,10 @@ use proto::{ApiError, Reason, v1};
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{error, refusal::Refusal},
+    http::{error, refusal::Refusal, sessions},
     pages::{
         dashboard::{
-            login::logged_in,
+            login::with_session,
             visit::{Frame, Visit, minute, problems},
         },
         html,
@@ -30,7 +30,7 @@ struct SettingsPage<'v> {
     events: Vec<Event>,
     keys: Vec<Key>,
     may_roll: bool,
-    sessions: usize,
+    sessions: u32,
 }
 
 /// An event type, and whether the endpoint subscribes to it.
@@ -129,6 +129,9 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
     };
     let is_stored = |kind: EventType| merchant.webhook_events().any(|stored| stored.rest_name() == Some(kind.as_str()));
     let is_chosen = |kind| if is_sent { is_ticked(visit, kind) } else { is_stored(kind) };
+    let request = v1::CountDashboardSessionsRequest { session_id: visit.token.id() };
+    let sessions = visit.facade.engine.facades().count_dashboard_sessions(visit.request(request)).await?;
+    let sessions = sessions.into_inner().sessions;
     let page = SettingsPage {
         name: field("name", &merchant.name),
         account: field("hiveAccount", &merchant.hive_account),
@@ -139,7 +142,7 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         events: EventType::ALL.map(|kind| Event::of(kind, is_chosen(kind))).into(),
         keys: found.keys.iter().map(|key| Key::of(key, visit.key())).collect(),
         may_roll: found.may_roll,
-        sessions: visit.dashboard.sessions.count(&merchant.id),
+        sessions,
         frame: visit.frame("settings", wrong),
     };
     Ok(html::page(status, page.render(), None))
@@ -167,8 +170,13 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
             let new = HeaderValue::from_str(&made.api_key).ok().filter(|_| is_own);
             Ok(match new {
                 Some(key) => {
-                    visit.dashboard.sessions.close(&visit.token);
-                    logged_in(visit.dashboard, page, key, merchant_id)
+                    let (engine, caller) = (&visit.facade.engine, &visit.call.caller);
+                    // The new key is shown in any case, because it cannot be shown again.
+                    let _ = sessions::close(engine, caller, &visit.token).await;
+                    match visit.dashboard.open(engine, caller, key, &merchant_id).await {
+                        Ok(token) => with_session(page, &token),
+                        Err(_) => page,
+                    }
                 }
                 None => page,
             })

@@ -3,7 +3,12 @@
 use proto::{ApiError, v1};
 
 use crate::facade::{
-    http::{call::Call, query::Query, sessions::DashboardState, state::Facade},
+    http::{
+        call::Call,
+        query::Query,
+        sessions::{DashboardState, Token},
+        state::Facade,
+    },
     record,
 };
 
@@ -12,7 +17,7 @@ pub(super) struct Visit<'f> {
     pub(super) facade: &'f Facade,
     pub(super) dashboard: &'f DashboardState,
     pub(super) call: Call,
-    pub(super) token: String,
+    pub(super) token: Token,
     pub(super) merchant: v1::Merchant,
     /// The fields of a submitted form.
     pub(super) form: Query,
@@ -34,7 +39,7 @@ impl Visit<'_> {
     pub(super) fn frame(&self, section: &'static str, problems: Vec<String>) -> Frame<'_> {
         Frame {
             merchant: &self.merchant,
-            form_token: self.dashboard.sessions.form_token(&self.token),
+            form_token: self.token.form_token(),
             section,
             done: self.call.query().get("done").and_then(done),
             problems,

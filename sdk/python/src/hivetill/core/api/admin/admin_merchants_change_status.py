@@ -1,0 +1,310 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.change_status import ChangeStatus
+from ...models.error import Error
+from ...models.merchant import Merchant
+from typing import cast
+
+
+
+def _get_kwargs(
+    *,
+    body: ChangeStatus,
+    merchant_id: str,
+
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+
+    
+
+    params: dict[str, Any] = {}
+
+    params["merchantId"] = merchant_id
+
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/admin/merchants/change-status",
+        "params": params,
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Error | Merchant | None:
+    if response.status_code == 200:
+        response_200 = Merchant.from_dict(response.json())
+
+
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Error.from_dict(response.json())
+
+
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Error.from_dict(response.json())
+
+
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Error.from_dict(response.json())
+
+
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Error.from_dict(response.json())
+
+
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Error.from_dict(response.json())
+
+
+
+        return response_408
+
+    if response.status_code == 409:
+        response_409 = Error.from_dict(response.json())
+
+
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Error.from_dict(response.json())
+
+
+
+        return response_413
+
+    if response.status_code == 414:
+        response_414 = Error.from_dict(response.json())
+
+
+
+        return response_414
+
+    if response.status_code == 415:
+        response_415 = Error.from_dict(response.json())
+
+
+
+        return response_415
+
+    if response.status_code == 429:
+        response_429 = Error.from_dict(response.json())
+
+
+
+        return response_429
+
+    if response.status_code == 431:
+        response_431 = Error.from_dict(response.json())
+
+
+
+        return response_431
+
+    if response.status_code == 500:
+        response_500 = Error.from_dict(response.json())
+
+
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Error.from_dict(response.json())
+
+
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Error | Merchant]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient,
+    body: ChangeStatus,
+    merchant_id: str,
+
+) -> Response[Error | Merchant]:
+    """ Activate or deactivate a merchant
+
+     Activates or deactivates a merchant. The same as `POST /api/admin/merchants/{id}/active`, in the
+    form that some clients expect.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        merchant_id (str):
+        body (ChangeStatus):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | Merchant]
+     """
+
+
+    kwargs = _get_kwargs(
+        body=body,
+merchant_id=merchant_id,
+
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+def sync(
+    *,
+    client: AuthenticatedClient,
+    body: ChangeStatus,
+    merchant_id: str,
+
+) -> Error | Merchant | None:
+    """ Activate or deactivate a merchant
+
+     Activates or deactivates a merchant. The same as `POST /api/admin/merchants/{id}/active`, in the
+    form that some clients expect.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        merchant_id (str):
+        body (ChangeStatus):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | Merchant
+     """
+
+
+    return sync_detailed(
+        client=client,
+body=body,
+merchant_id=merchant_id,
+
+    ).parsed
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient,
+    body: ChangeStatus,
+    merchant_id: str,
+
+) -> Response[Error | Merchant]:
+    """ Activate or deactivate a merchant
+
+     Activates or deactivates a merchant. The same as `POST /api/admin/merchants/{id}/active`, in the
+    form that some clients expect.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        merchant_id (str):
+        body (ChangeStatus):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | Merchant]
+     """
+
+
+    kwargs = _get_kwargs(
+        body=body,
+merchant_id=merchant_id,
+
+    )
+
+    response = await client.get_async_httpx_client().request(
+        **kwargs
+    )
+
+    return _build_response(client=client, response=response)
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient,
+    body: ChangeStatus,
+    merchant_id: str,
+
+) -> Error | Merchant | None:
+    """ Activate or deactivate a merchant
+
+     Activates or deactivates a merchant. The same as `POST /api/admin/merchants/{id}/active`, in the
+    form that some clients expect.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        merchant_id (str):
+        body (ChangeStatus):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | Merchant
+     """
+
+
+    return (await asyncio_detailed(
+        client=client,
+body=body,
+merchant_id=merchant_id,
+
+    )).parsed

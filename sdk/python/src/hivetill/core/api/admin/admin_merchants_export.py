@@ -1,0 +1,338 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.admin_merchants_export_format import AdminMerchantsExportFormat
+from ...models.admin_merchants_export_format import check_admin_merchants_export_format
+from ...models.error import Error
+from ...models.merchant import Merchant
+from ...types import UNSET, Unset
+from typing import cast
+
+
+
+def _get_kwargs(
+    *,
+    format_: AdminMerchantsExportFormat | Unset = UNSET,
+    bom: bool | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> dict[str, Any]:
+    
+
+    
+
+    params: dict[str, Any] = {}
+
+    json_format_: str | Unset = UNSET
+    if not isinstance(format_, Unset):
+        json_format_ = format_
+
+    params["format"] = json_format_
+
+    params["bom"] = bom
+
+    params["query"] = query
+
+    params["active"] = active
+
+    params["flagged"] = flagged
+
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/admin/merchants/export",
+        "params": params,
+    }
+
+
+    return _kwargs
+
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Error | list[Merchant] | None:
+    if response.status_code == 200:
+        response_200 = []
+        _response_200 = response.json()
+        for response_200_item_data in (_response_200):
+            response_200_item = Merchant.from_dict(response_200_item_data)
+
+
+
+            response_200.append(response_200_item)
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Error.from_dict(response.json())
+
+
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Error.from_dict(response.json())
+
+
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Error.from_dict(response.json())
+
+
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Error.from_dict(response.json())
+
+
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Error.from_dict(response.json())
+
+
+
+        return response_408
+
+    if response.status_code == 414:
+        response_414 = Error.from_dict(response.json())
+
+
+
+        return response_414
+
+    if response.status_code == 429:
+        response_429 = Error.from_dict(response.json())
+
+
+
+        return response_429
+
+    if response.status_code == 431:
+        response_431 = Error.from_dict(response.json())
+
+
+
+        return response_431
+
+    if response.status_code == 500:
+        response_500 = Error.from_dict(response.json())
+
+
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Error.from_dict(response.json())
+
+
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Error | list[Merchant]]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient,
+    format_: AdminMerchantsExportFormat | Unset = UNSET,
+    bom: bool | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Response[Error | list[Merchant]]:
+    """ Export merchants to a file
+
+     Streams every merchant that matches the filter as CSV or as a JSON array.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        format_ (AdminMerchantsExportFormat | Unset):
+        bom (bool | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | list[Merchant]]
+     """
+
+
+    kwargs = _get_kwargs(
+        format_=format_,
+bom=bom,
+query=query,
+active=active,
+flagged=flagged,
+
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+def sync(
+    *,
+    client: AuthenticatedClient,
+    format_: AdminMerchantsExportFormat | Unset = UNSET,
+    bom: bool | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Error | list[Merchant] | None:
+    """ Export merchants to a file
+
+     Streams every merchant that matches the filter as CSV or as a JSON array.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        format_ (AdminMerchantsExportFormat | Unset):
+        bom (bool | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | list[Merchant]
+     """
+
+
+    return sync_detailed(
+        client=client,
+format_=format_,
+bom=bom,
+query=query,
+active=active,
+flagged=flagged,
+
+    ).parsed
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient,
+    format_: AdminMerchantsExportFormat | Unset = UNSET,
+    bom: bool | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Response[Error | list[Merchant]]:
+    """ Export merchants to a file
+
+     Streams every merchant that matches the filter as CSV or as a JSON array.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        format_ (AdminMerchantsExportFormat | Unset):
+        bom (bool | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | list[Merchant]]
+     """
+
+
+    kwargs = _get_kwargs(
+        format_=format_,
+bom=bom,
+query=query,
+active=active,
+flagged=flagged,
+
+    )
+
+    response = await client.get_async_httpx_client().request(
+        **kwargs
+    )
+
+    return _build_response(client=client, response=response)
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient,
+    format_: AdminMerchantsExportFormat | Unset = UNSET,
+    bom: bool | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Error | list[Merchant] | None:
+    """ Export merchants to a file
+
+     Streams every merchant that matches the filter as CSV or as a JSON array.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        format_ (AdminMerchantsExportFormat | Unset):
+        bom (bool | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | list[Merchant]
+     """
+
+
+    return (await asyncio_detailed(
+        client=client,
+format_=format_,
+bom=bom,
+query=query,
+active=active,
+flagged=flagged,
+
+    )).parsed

@@ -1,0 +1,327 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.error import Error
+from ...models.merchant_page import MerchantPage
+from ...types import UNSET, Unset
+from typing import cast
+
+
+
+def _get_kwargs(
+    *,
+    page: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> dict[str, Any]:
+    
+
+    
+
+    params: dict[str, Any] = {}
+
+    params["page"] = page
+
+    params["limit"] = limit
+
+    params["query"] = query
+
+    params["active"] = active
+
+    params["flagged"] = flagged
+
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/admin/merchants",
+        "params": params,
+    }
+
+
+    return _kwargs
+
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Error | MerchantPage | None:
+    if response.status_code == 200:
+        response_200 = MerchantPage.from_dict(response.json())
+
+
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Error.from_dict(response.json())
+
+
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Error.from_dict(response.json())
+
+
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Error.from_dict(response.json())
+
+
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Error.from_dict(response.json())
+
+
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Error.from_dict(response.json())
+
+
+
+        return response_408
+
+    if response.status_code == 414:
+        response_414 = Error.from_dict(response.json())
+
+
+
+        return response_414
+
+    if response.status_code == 429:
+        response_429 = Error.from_dict(response.json())
+
+
+
+        return response_429
+
+    if response.status_code == 431:
+        response_431 = Error.from_dict(response.json())
+
+
+
+        return response_431
+
+    if response.status_code == 500:
+        response_500 = Error.from_dict(response.json())
+
+
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Error.from_dict(response.json())
+
+
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Error | MerchantPage]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient,
+    page: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Response[Error | MerchantPage]:
+    """ List merchants, newest first
+
+     Lists merchants, newest first.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        page (int | Unset):
+        limit (int | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | MerchantPage]
+     """
+
+
+    kwargs = _get_kwargs(
+        page=page,
+limit=limit,
+query=query,
+active=active,
+flagged=flagged,
+
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+def sync(
+    *,
+    client: AuthenticatedClient,
+    page: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Error | MerchantPage | None:
+    """ List merchants, newest first
+
+     Lists merchants, newest first.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        page (int | Unset):
+        limit (int | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | MerchantPage
+     """
+
+
+    return sync_detailed(
+        client=client,
+page=page,
+limit=limit,
+query=query,
+active=active,
+flagged=flagged,
+
+    ).parsed
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient,
+    page: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Response[Error | MerchantPage]:
+    """ List merchants, newest first
+
+     Lists merchants, newest first.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        page (int | Unset):
+        limit (int | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | MerchantPage]
+     """
+
+
+    kwargs = _get_kwargs(
+        page=page,
+limit=limit,
+query=query,
+active=active,
+flagged=flagged,
+
+    )
+
+    response = await client.get_async_httpx_client().request(
+        **kwargs
+    )
+
+    return _build_response(client=client, response=response)
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient,
+    page: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    query: str | Unset = UNSET,
+    active: bool | Unset = UNSET,
+    flagged: bool | Unset = UNSET,
+
+) -> Error | MerchantPage | None:
+    """ List merchants, newest first
+
+     Lists merchants, newest first.
+
+    For admins: the API key needs the scope `admin`.
+
+    Args:
+        page (int | Unset):
+        limit (int | Unset):
+        query (str | Unset):
+        active (bool | Unset):
+        flagged (bool | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | MerchantPage
+     """
+
+
+    return (await asyncio_detailed(
+        client=client,
+page=page,
+limit=limit,
+query=query,
+active=active,
+flagged=flagged,
+
+    )).parsed

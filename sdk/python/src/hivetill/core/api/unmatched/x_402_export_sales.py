@@ -1,0 +1,287 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.error import Error
+from ...models.sale import Sale
+from ...types import UNSET, Unset
+from typing import cast
+
+
+
+def _get_kwargs(
+    *,
+    format_: str | Unset = UNSET,
+    bom: str | Unset = UNSET,
+
+) -> dict[str, Any]:
+    
+
+    
+
+    params: dict[str, Any] = {}
+
+    params["format"] = format_
+
+    params["bom"] = bom
+
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/public/x402/sales/export",
+        "params": params,
+    }
+
+
+    return _kwargs
+
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Error | list[Sale] | None:
+    if response.status_code == 200:
+        response_200 = []
+        _response_200 = response.json()
+        for response_200_item_data in (_response_200):
+            response_200_item = Sale.from_dict(response_200_item_data)
+
+
+
+            response_200.append(response_200_item)
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Error.from_dict(response.json())
+
+
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Error.from_dict(response.json())
+
+
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Error.from_dict(response.json())
+
+
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Error.from_dict(response.json())
+
+
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Error.from_dict(response.json())
+
+
+
+        return response_408
+
+    if response.status_code == 414:
+        response_414 = Error.from_dict(response.json())
+
+
+
+        return response_414
+
+    if response.status_code == 429:
+        response_429 = Error.from_dict(response.json())
+
+
+
+        return response_429
+
+    if response.status_code == 431:
+        response_431 = Error.from_dict(response.json())
+
+
+
+        return response_431
+
+    if response.status_code == 500:
+        response_500 = Error.from_dict(response.json())
+
+
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Error.from_dict(response.json())
+
+
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Error | list[Sale]]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient,
+    format_: str | Unset = UNSET,
+    bom: str | Unset = UNSET,
+
+) -> Response[Error | list[Sale]]:
+    """ Export x402 sales to a file
+
+     Streams every sale as CSV or as a JSON array.
+
+    The API key needs the scope `payments:read`.
+
+    Args:
+        format_ (str | Unset):
+        bom (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | list[Sale]]
+     """
+
+
+    kwargs = _get_kwargs(
+        format_=format_,
+bom=bom,
+
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+def sync(
+    *,
+    client: AuthenticatedClient,
+    format_: str | Unset = UNSET,
+    bom: str | Unset = UNSET,
+
+) -> Error | list[Sale] | None:
+    """ Export x402 sales to a file
+
+     Streams every sale as CSV or as a JSON array.
+
+    The API key needs the scope `payments:read`.
+
+    Args:
+        format_ (str | Unset):
+        bom (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | list[Sale]
+     """
+
+
+    return sync_detailed(
+        client=client,
+format_=format_,
+bom=bom,
+
+    ).parsed
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient,
+    format_: str | Unset = UNSET,
+    bom: str | Unset = UNSET,
+
+) -> Response[Error | list[Sale]]:
+    """ Export x402 sales to a file
+
+     Streams every sale as CSV or as a JSON array.
+
+    The API key needs the scope `payments:read`.
+
+    Args:
+        format_ (str | Unset):
+        bom (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | list[Sale]]
+     """
+
+
+    kwargs = _get_kwargs(
+        format_=format_,
+bom=bom,
+
+    )
+
+    response = await client.get_async_httpx_client().request(
+        **kwargs
+    )
+
+    return _build_response(client=client, response=response)
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient,
+    format_: str | Unset = UNSET,
+    bom: str | Unset = UNSET,
+
+) -> Error | list[Sale] | None:
+    """ Export x402 sales to a file
+
+     Streams every sale as CSV or as a JSON array.
+
+    The API key needs the scope `payments:read`.
+
+    Args:
+        format_ (str | Unset):
+        bom (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | list[Sale]
+     """
+
+
+    return (await asyncio_detailed(
+        client=client,
+format_=format_,
+bom=bom,
+
+    )).parsed

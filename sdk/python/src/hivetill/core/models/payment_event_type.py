@@ -1,0 +1,10 @@
+from typing import Literal
+
+PaymentEventType = Literal['payment.exception', 'payment.status_changed']
+
+PAYMENT_EVENT_TYPE_VALUES: set[PaymentEventType] = { 'payment.exception', 'payment.status_changed',  }
+
+def check_payment_event_type(value: str) -> PaymentEventType:
+    if value in PAYMENT_EVENT_TYPE_VALUES:
+        return value
+    raise TypeError(f"Unexpected value {value!r}. Expected one of {PAYMENT_EVENT_TYPE_VALUES!r}")

@@ -1,0 +1,10 @@
+from typing import Literal
+
+PaymentPreviousStatusType2Type1 = Literal['completed', 'failed', 'pending', 'processing', 'system_cancelled', 'user_cancelled']
+
+PAYMENT_PREVIOUS_STATUS_TYPE_2_TYPE_1_VALUES: set[PaymentPreviousStatusType2Type1] = { 'completed', 'failed', 'pending', 'processing', 'system_cancelled', 'user_cancelled',  }
+
+def check_payment_previous_status_type_2_type_1(value: str) -> PaymentPreviousStatusType2Type1:
+    if value in PAYMENT_PREVIOUS_STATUS_TYPE_2_TYPE_1_VALUES:
+        return value
+    raise TypeError(f"Unexpected value {value!r}. Expected one of {PAYMENT_PREVIOUS_STATUS_TYPE_2_TYPE_1_VALUES!r}")

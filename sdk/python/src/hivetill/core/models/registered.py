@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from typing import cast
+
+if TYPE_CHECKING:
+  from ..models.merchant import Merchant
+
+
+
+
+
+T = TypeVar("T", bound="Registered")
+
+
+
+@_attrs_define
+class Registered:
+    """ 
+        Attributes:
+            api_key (str): The API key. It is shown once.
+            merchant (Merchant):
+            webhook_secret (str): The secret that signs webhooks. It is shown once.
+     """
+
+    api_key: str
+    merchant: Merchant
+    webhook_secret: str
+
+
+
+
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.merchant import Merchant # noqa: PLC0415
+        api_key = self.api_key
+
+        merchant = self.merchant.to_dict()
+
+        webhook_secret = self.webhook_secret
+
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({
+            "apiKey": api_key,
+            "merchant": merchant,
+            "webhookSecret": webhook_secret,
+        })
+
+        return field_dict
+
+
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.merchant import Merchant # noqa: PLC0415
+        d = dict(src_dict)
+        api_key = d.pop("apiKey")
+
+        merchant = Merchant.from_dict(d.pop("merchant"))
+
+
+
+
+        webhook_secret = d.pop("webhookSecret")
+
+        registered = cls(
+            api_key=api_key,
+            merchant=merchant,
+            webhook_secret=webhook_secret,
+        )
+
+        return registered
+
