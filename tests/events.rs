@@ -46,7 +46,7 @@ pub(crate) struct StreamedEvent {
     data: Value,
 }
 
-impl Told {
+impl StreamedEvent {
     /// Returns the id of its payment.
     pub(crate) fn payment(&self) -> String {
         self.data["data"]["id"].as_str().expect("an id").to_owned()

@@ -25,7 +25,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
         ("postgres::a_failover_to_a_synchronous_standby_loses_nothing", a_failover_loses_nothing),
         ("postgres::a_facade_outlives_its_engines", facades::a_facade_outlives_its_engines),
-        ("postgres::a_frozen_engine_is_deposed", partitions::a_frozen_engine_is_deposed),
+        ("postgres::a_paused_engine_is_deposed", partitions::a_paused_engine_is_deposed),
         (
             "postgres::an_engine_cut_off_from_the_database_is_replaced",
             partitions::an_engine_cut_off_from_the_database_is_replaced,

@@ -216,7 +216,7 @@ struct ArmedFaults {
     lose_reply_in: Option<u64>,
     /// The latency of commits, and until when it applies.
     disk_slow: Option<(u64, u64)>,
-    /// The points at which a process was killed or an actor panicked because a step said so.
+    /// The points at which a process was killed or an actor panicked because of a step.
     struck_points: BTreeSet<&'static str>,
 }
 

@@ -142,8 +142,9 @@ pub(super) fn a_facade_outlives_its_engines(programs: &Programs) {
     let (acknowledged, unavailable) = load.stop();
     assert!(unavailable <= 2 * CLIENTS, "{unavailable} responses 503");
     for stream in &mut streams {
-        let told: Vec<String> = cancelled.iter().map(|_| stream.event()).map(|told| told.payment()).collect();
-        assert_eq!(told, cancelled, "without a gap and without a repetition");
+        let reported: Vec<String> =
+            cancelled.iter().map(|_| stream.event()).map(|reported| reported.payment()).collect();
+        assert_eq!(reported, cancelled, "without a gap and without a repetition");
     }
     assert_eq!(payments_of(&list(&shop, "")), cancelled);
     let stored = stored_ids(&shop);

@@ -1,4 +1,4 @@
-//! Engines that are frozen, or cut off from their database or their nodes, for longer than their lease.
+//! Engines that are paused, or cut off from their database or their nodes, for longer than their lease.
 
 use serde_json::json;
 
@@ -104,13 +104,13 @@ fn outlast_the_lease() {
 }
 
 /// Freezes the engine that reads the chain.
-pub(super) fn a_frozen_engine_is_deposed(programs: &Programs) {
+pub(super) fn a_paused_engine_is_deposed(programs: &Programs) {
     let cluster = Cluster::start(programs, &[]);
     let mut journey = Journey::start(Fleet::start(&database(&cluster), 2));
-    let frozen = scanner(&journey.fleet);
-    let other = 1 - frozen;
-    let url = journey.fleet.engines[frozen].url.clone();
-    journey.fleet.engines[frozen].process.signal("STOP");
+    let paused = scanner(&journey.fleet);
+    let other = 1 - paused;
+    let url = journey.fleet.engines[paused].url.clone();
+    journey.fleet.engines[paused].process.signal("STOP");
     journey.pay(0);
     journey.facade.until_engine(&url, false);
     journey.open();
@@ -120,10 +120,10 @@ pub(super) fn a_frozen_engine_is_deposed(programs: &Programs) {
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
-    journey.fleet.engines[frozen].process.signal("CONT");
+    journey.fleet.engines[paused].process.signal("CONT");
     journey.facade.until_engine(&url, true);
     until("the end of its duties", || {
-        let log = journey.fleet.engines[frozen].process.log();
+        let log = journey.fleet.engines[paused].process.log();
         log.contains("the lease expired and another engine ended it: duties lost").then_some(())
     });
     until_scanner_is(&journey.fleet, other);

@@ -78,7 +78,7 @@ fn a_key_that_an_action_does_not_have_is_refused() {
         format!(
             r#"name = "A node"
 steps = [
-  {{ at = "1m", who = "node 0", does = "go away", for = "1m"{keys} }},
+  {{ at = "1m", who = "node 0", does = "be unreachable", for = "1m"{keys} }},
 ]"#
         )
     };

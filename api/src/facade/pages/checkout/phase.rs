@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::facade::{
     pages::words::{Words, fill},
-    record::{self, StatusWord, Time, Units, cancellation},
+    record::{self, StatusName, Time, Units, cancellation},
 };
 
 /// A phase of the page.
@@ -172,7 +172,7 @@ pub(crate) fn version(payment: &Payment, whole: bool) -> String {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Live<'a> {
     id: &'a str,
-    status: StatusWord,
+    status: StatusName,
     #[schema(required = true)]
     completed_at: Option<Time>,
     expired: bool,
@@ -196,7 +196,7 @@ impl<'a> Live<'a> {
         let PhaseText { headline, message } = PhaseText::of(payment, words, whole)?;
         Ok(Self {
             id: &payment.id,
-            status: StatusWord(record::status_name(payment.status)),
+            status: StatusName(record::status_name(payment.status)),
             completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
             expired: payment.expired,
             // Every exception increments it.
