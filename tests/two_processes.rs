@@ -168,7 +168,7 @@ fn a_lockout_counts_over_all_facades() {
         let locked = me(api, &wrong(7));
         locked.refused(429, "rate_limited");
         assert!(locked.header("retry-after").is_some());
-        // Even a valid key would tell that it is valid.
+        // Even a valid key would reveal that it is valid.
         me(api, &shop.key).refused(429, "rate_limited");
     }
     let (_third, api) = another_facade(&split, &limits);
