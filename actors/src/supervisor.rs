@@ -14,6 +14,7 @@ use crate::{
     context::Context,
     duty_keeper::Keeper,
     environment::{Environment, NodeError},
+    facades::handle::Facades,
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},
     operations::{handle::Operations, housekeeping::Housekeeper, reconciliation::Reconciler},

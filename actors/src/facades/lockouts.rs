@@ -85,7 +85,7 @@ impl Lockouts {
         }
         if self.0.len() >= MAX_OF_NOTE {
             let first = self.0.iter().enumerate().min_by_key(|(_, client)| client.ends_at()).map(|(at, _)| at);
-            first.map(|at| self.0.swap_remove(at));
+            self.0.swap_remove(first.unwrap_or(0));
         }
         self.0.push(client);
         self.remaining(key, now)

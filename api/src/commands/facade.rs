@@ -70,9 +70,9 @@ pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
 /// Returns a transport to each engine at the setting `engine_url`, with its URL; none if it is not set.
 pub(super) fn each(config: &Config) -> Result<Vec<(String, Transport)>, Failure> {
     let Some((token, channels)) = channels(config)? else { return Ok(Vec::new()) };
-    let transport = |(url, channel)| {
-        let transport = Transport::remote(channel, Some(&token)).map_err(|_| invalid_token())?;
-        Ok((url, transport))
+    let transport = |(url, channel): (String, Channel)| {
+        let transport = Transport::remote(channel, Some(&token));
+        transport.map(|transport| (url, transport)).map_err(|_| invalid_token())
     };
     channels.into_iter().map(transport).collect()
 }

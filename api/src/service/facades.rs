@@ -18,7 +18,7 @@ fn session_id(bytes: &[u8]) -> Result<SessionId, ApiError> {
 
 /// Reads the digest of a client.
 fn client(bytes: &[u8]) -> Result<u128, ApiError> {
-    let bytes = bytes.try_into().map_err(|_| ApiError::field("client", "must have 16 bytes"))?;
+    let bytes: [u8; 16] = bytes.try_into().map_err(|_| ApiError::field("client", "must have 16 bytes"))?;
     Ok(u128::from_be_bytes(bytes))
 }
 

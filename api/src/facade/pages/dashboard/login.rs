@@ -37,7 +37,9 @@ pub(super) async fn visitor(facade: &Facade, call: &Call) -> Result<Option<(Toke
     }
     let session = sessions::find(&facade.engine, &call.caller, &token).await?;
     match &session {
-        Some(session) => drop(facade.accepted_keys.insert(text.as_bytes(), &session.merchant_id)),
+        Some(session) => {
+            facade.accepted_keys.insert(text.as_bytes(), &session.merchant_id);
+        }
         None => facade.accepted_keys.remove(text.as_bytes()),
     }
     Ok(session.map(|session| (token, session)))
