@@ -9,6 +9,8 @@ use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, folder, orde
 #[path = "../storage/tests/postgres/cluster.rs"]
 mod cluster;
 
+mod migrate_store;
+
 use cluster::{Cluster, Programs};
 
 /// A test that needs the programs of PostgreSQL.
@@ -16,11 +18,14 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 4] = [
+    let all: [(&str, Test); 7] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
         ("postgres::a_failover_to_a_synchronous_standby_loses_nothing", a_failover_loses_nothing),
+        ("postgres::a_gateway_moves_to_a_database_and_back", migrate_store::a_gateway_moves_to_a_database_and_back),
+        ("postgres::a_copy_that_is_killed_leaves_nothing", migrate_store::a_copy_that_is_killed_leaves_nothing),
+        ("postgres::the_master_key_of_a_database_is_rotated", migrate_store::the_master_key_of_a_database_is_rotated),
     ];
     let trial = |(name, test): (&str, Test)| {
         Trial::ignorable_test(name, move || match Programs::find() {

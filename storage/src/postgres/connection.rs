@@ -15,6 +15,7 @@ use crate::{
         address::{Address, Encryption},
         fault::{Fault, text},
         schema,
+        table::TABLE_NAMES,
         tls::Connector,
         values::column,
     },
@@ -25,6 +26,10 @@ use crate::{
 const OLDEST_SERVER: i32 = 140_000;
 /// Longest time that a statement may take before its connection counts as lost.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for verifications and copies, whose statements read whole tables.
+const MAINTENANCE_TIMEOUT: Duration = Duration::from_secs(6 * 3_600);
+/// How long a maintenance waits for the locks of tables.
+const LOCK_TIMEOUT: &str = "10s";
 /// Maximum number of prepared statements of a connection. Beyond it, all are prepared again.
 const MAX_STATEMENTS: usize = 1_000;
 /// Longest time to establish a connection to all hosts in turn and to check it.
@@ -43,6 +48,8 @@ pub(crate) struct Installation {
 pub(crate) struct Connection {
     client: Client,
     statements: Mutex<BTreeMap<Box<str>, Statement>>,
+    /// Longest time that a statement may take.
+    statement_timeout: Duration,
 }
 
 impl std::fmt::Debug for Connection {
@@ -73,7 +80,8 @@ impl Connection {
             tokio::spawn(connection);
             client
         };
-        let connection = Self { client, statements: Mutex::default() };
+        let (statements, statement_timeout) = (Mutex::default(), STATEMENT_TIMEOUT);
+        let connection = Self { client, statements, statement_timeout };
         let version = "SELECT current_setting('server_version_num')::integer, current_setting('server_version')";
         let row = connection.one(version, &[]).await?;
         if column::<i32>(&row, 0)? < OLDEST_SERVER {
@@ -98,6 +106,28 @@ impl Connection {
             return Err(OpenError::OtherInstallation(address.to_string()));
         }
         Ok((connection, found))
+    }
+
+    /// Begins a transaction for maintenance, whose statements may take long. `isolation` is `REPEATABLE READ` for one snapshot for
+    /// all reads, or `READ COMMITTED`.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(crate) async fn begin_maintenance(&mut self, isolation: &str) -> Result<(), Fault> {
+        self.statement_timeout = MAINTENANCE_TIMEOUT;
+        self.run(&format!(
+            "BEGIN ISOLATION LEVEL {isolation}; SET LOCAL statement_timeout = 0; \
+             SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+        ))
+        .await
+    }
+
+    /// Locks every table against writes until the transaction ends.
+    ///
+    /// # Errors
+    /// [`Fault::Contended`] if others hold locks for too long.
+    pub(crate) async fn lock_tables(&self) -> Result<(), Fault> {
+        self.run(&format!("LOCK TABLE {} IN EXCLUSIVE MODE", TABLE_NAMES.join(", "))).await
     }
 
     /// Returns whether no statement can be sent any more.
@@ -136,9 +166,10 @@ impl Connection {
             let statement = self.statement(sql).await?;
             Ok(self.client.query(&statement, parameters).await?)
         };
-        timeout(STATEMENT_TIMEOUT, run)
+        let limit = self.statement_timeout;
+        timeout(limit, run)
             .await
-            .unwrap_or_else(|_| Err(Fault::Lost(format!("no response within {} s", STATEMENT_TIMEOUT.as_secs()))))
+            .unwrap_or_else(|_| Err(Fault::Lost(format!("no response within {} s", limit.as_secs()))))
     }
 
     /// Runs a statement that returns one row.

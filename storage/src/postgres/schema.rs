@@ -135,6 +135,38 @@ pub(crate) async fn migrate(connection: &Connection) -> Result<Vec<&'static str>
     Ok(applied)
 }
 
+/// Applies the migrations that a database lacks in the open transaction.
+///
+/// # Errors
+/// As [`migrate`].
+pub(crate) async fn migrate_inside(connection: &Connection) -> Result<(), OpenError> {
+    connection.run(CREATE_MIGRATIONS).await.map_err(privilege)?;
+    refuse_newer(level(connection).await?)?;
+    for migration in &MIGRATIONS {
+        apply_inside(connection, migration).await?;
+    }
+    Ok(())
+}
+
+/// Returns the tables that have rows, apart from those that a new database has.
+///
+/// # Errors
+/// [`OpenError::SchemaNewer`]; those of the connection.
+pub(crate) async fn filled_tables(connection: &Connection) -> Result<Vec<String>, OpenError> {
+    let found = level(connection).await?;
+    refuse_newer(found)?;
+    if found.level == 0 {
+        return Ok(Vec::new());
+    }
+    let tables = TABLE_NAMES.into_iter().filter(|table| *table != "schema_migrations");
+    let exists = tables.map(|table| {
+        let others = if table == "single_values" { " WHERE name <> 'installation'" } else { "" };
+        format!("SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table}{others})")
+    });
+    let rows = connection.query(&exists.collect::<Vec<_>>().join(" UNION ALL "), &[]).await?;
+    Ok(rows.iter().map(|row| column(row, 0)).collect::<Result<_, Fault>>()?)
+}
+
 /// Applies a migration unless it was applied; returns whether it was.
 async fn apply(connection: &Connection, migration: &Migration) -> Result<bool, OpenError> {
     connection.run("BEGIN").await?;
