@@ -7,8 +7,13 @@ use std::{
     time::Duration,
 };
 
+use bytes::BytesMut;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error, NoTls, Row, Statement, error::SqlState, types::ToSql};
+use tokio_postgres::{
+    Client, Config, Error, NoTls, Row, Statement,
+    error::SqlState,
+    types::{ToSql, Type},
+};
 
 use crate::{
     postgres::{
@@ -24,7 +29,7 @@ use crate::{
 
 /// The oldest server that is supported, as `server_version_num`.
 const OLDEST_SERVER: i32 = 140_000;
-/// Longest time that a statement may take before its connection counts as lost.
+/// Longest time that a statement may take. Its connection is not used any more then.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same for verifications and copies, whose statements read whole tables.
 const MAINTENANCE_TIMEOUT: Duration = Duration::from_secs(6 * 3_600);
@@ -34,6 +39,29 @@ const LOCK_TIMEOUT: &str = "10s";
 const MAX_STATEMENTS: usize = 1_000;
 /// Longest time to establish a connection to all hosts in turn and to check it.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The setting that marks a session: a pooler does not pass it on.
+const SESSION_MARK: &str = "hivetill.session";
+
+/// The types of parameters.
+const TYPES: [Type; 16] = [
+    Type::UUID,
+    Type::INT8,
+    Type::INT4,
+    Type::INT2,
+    Type::BOOL,
+    Type::TEXT,
+    Type::BYTEA,
+    Type::TIMESTAMPTZ,
+    Type::UUID_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT4_ARRAY,
+    Type::INT2_ARRAY,
+    Type::BOOL_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::BYTEA_ARRAY,
+    Type::TIMESTAMPTZ_ARRAY,
+];
 
 /// The parameters of a statement.
 pub(crate) type Parameters<'p> = [&'p (dyn ToSql + Sync)];
@@ -50,6 +78,8 @@ pub(crate) struct Connection {
     statements: Mutex<BTreeMap<Box<str>, Statement>>,
     /// Longest time that a statement may take.
     statement_timeout: Duration,
+    /// Whether a pooler may run each transaction on another connection of the server, which has no prepared statements of this one.
+    is_pooled: bool,
 }
 
 impl std::fmt::Debug for Connection {
@@ -70,24 +100,29 @@ impl Connection {
     }
 
     async fn connect(address: &Address) -> Result<Self, OpenError> {
-        let refused = |error| refusal(address, &error);
-        let client = if address.encryption() == Encryption::Disable {
-            let (client, connection) = address.config().connect(NoTls).await.map_err(refused)?;
-            tokio::spawn(connection);
-            client
-        } else {
-            let (client, connection) = address.config().connect(Connector::new(address)?).await.map_err(refused)?;
-            tokio::spawn(connection);
-            client
+        let mut marked = address.config().clone();
+        let options = marked.get_options().map(|options| format!("{options} ")).unwrap_or_default();
+        marked.options(format!("{options}-c {SESSION_MARK}=direct"));
+        let (client, is_refused) = match start(address, &marked).await? {
+            // A pooler that knows no such parameter.
+            Err(error) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => {
+                (start(address, address.config()).await?.map_err(|error| refusal(address, &error))?, true)
+            }
+            started => (started.map_err(|error| refusal(address, &error))?, false),
         };
+        // Unnamed statements are understood by servers and poolers.
         let (statements, statement_timeout) = (Mutex::default(), STATEMENT_TIMEOUT);
-        let connection = Self { client, statements, statement_timeout };
-        let version = "SELECT current_setting('server_version_num')::integer, current_setting('server_version')";
-        let row = connection.one(version, &[]).await?;
+        let mut connection = Self { client, statements, statement_timeout, is_pooled: true };
+        let version = format!(
+            "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), \
+             coalesce(current_setting('{SESSION_MARK}', true), '') = 'direct'"
+        );
+        let row = connection.one(&version, &[]).await?;
         if column::<i32>(&row, 0)? < OLDEST_SERVER {
             let (found, oldest) = (column(&row, 1)?, OLDEST_SERVER / 10_000);
             return Err(OpenError::ServerTooOld { found, oldest });
         }
+        connection.is_pooled = is_refused || !column::<bool>(&row, 2)?;
         Ok(connection)
     }
 
@@ -156,20 +191,23 @@ impl Connection {
         Ok(statements.entry(sql.into()).or_insert(statement).clone())
     }
 
-    /// Runs a statement, which is prepared the first time, and returns its rows. Statements of several callers are
+    /// Runs a statement, which is prepared the first time unless there is a pooler, and returns its rows. Statements of several callers are
     /// pipelined: the server runs them one after the other.
     ///
     /// # Errors
     /// See [`Fault`].
     pub(crate) async fn query(&self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>, Fault> {
         let run = async {
+            if self.is_pooled {
+                return Ok(self.client.query_typed(sql, &typed(parameters)?).await?);
+            }
             let statement = self.statement(sql).await?;
             Ok(self.client.query(&statement, parameters).await?)
         };
         let limit = self.statement_timeout;
         timeout(limit, run)
             .await
-            .unwrap_or_else(|_| Err(Fault::Lost(format!("no response within {} s", limit.as_secs()))))
+            .unwrap_or_else(|_| Err(Fault::TimedOut(format!("no response within {} s", limit.as_secs()))))
     }
 
     /// Runs a statement that returns one row.
@@ -188,6 +226,34 @@ impl Connection {
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Fault> {
         Ok(self.client.batch_execute(sql).await?)
     }
+}
+
+/// Connects and drives the connection.
+async fn start(address: &Address, config: &Config) -> Result<Result<Client, Error>, OpenError> {
+    if address.encryption() == Encryption::Disable {
+        return Ok(config.connect(NoTls).await.map(|(client, connection)| {
+            tokio::spawn(connection);
+            client
+        }));
+    }
+    Ok(config.connect(Connector::new(address)?).await.map(|(client, connection)| {
+        tokio::spawn(connection);
+        client
+    }))
+}
+
+/// Returns the parameters with their types: those of the lists of values and of what reads are bound to.
+fn typed<'p>(parameters: &Parameters<'p>) -> Result<Vec<(&'p (dyn ToSql + Sync), Type)>, Fault> {
+    let mut scratch = BytesMut::new();
+    let mut type_of = |parameter: &(dyn ToSql + Sync)| {
+        scratch.clear();
+        TYPES.into_iter().find(|kind| parameter.to_sql_checked(kind, &mut scratch).is_ok())
+    };
+    let typed = parameters.iter().map(|parameter| {
+        let kind = type_of(*parameter).ok_or_else(|| Fault::Failed(format!("no type for {parameter:?}")))?;
+        Ok((*parameter, kind))
+    });
+    typed.collect()
 }
 
 /// Returns why a connection was refused.

@@ -142,9 +142,9 @@ pub enum OpenError {
     },
     /// The database acknowledges commits before they are durable.
     #[error(
-        "the database loses acknowledged commits in a crash: {0} is off. Turn it on for this database and its user"
+        "the database loses acknowledged commits in a crash or a failover: {0}. Set it to on for this database and its user"
     )]
-    NotDurable(&'static str),
+    NotDurable(String),
     /// Engines use the database.
     #[error("the database at {address} is in use by {engines} engines: stop them first")]
     EnginesRunning {

@@ -14,6 +14,7 @@ mod duties;
 mod filled;
 #[path = "../model/mod.rs"]
 mod model;
+mod plans;
 #[path = "../samples.rs"]
 mod samples;
 mod schema;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         duties::tests(),
         commits::tests(),
         conversion::tests(),
+        plans::tests(),
         agreement::tests(),
         behaviour::tests(),
     ];
