@@ -22,7 +22,7 @@ fn succeed(args: &[&str]) -> String {
 
 /// Returns the exported records in an order of their own, apart from those of engines and from numbers that have gaps.
 fn exported(args: &[&str]) -> Vec<String> {
-    let lines = succeed(&[&["export"], args].concat());
+    let lines = succeed(&[["export"].as_slice(), args].concat());
     let mut records: Vec<String> = Vec::new();
     for line in lines.lines() {
         let mut record: Value = serde_json::from_str(line).expect("a line of JSON");
@@ -53,8 +53,7 @@ pub(super) fn a_gateway_moves_to_a_database_and_back(programs: &Programs) {
     shop.set_webhook(&receiver);
     let pay = |shop: &Shop| {
         let payment = shop.open_payment();
-        let params =
-            json!({ "from": "alice", "to": shop.account.name, "amount": "1.500 HBD", "memo": payment.memo });
+        let params = json!({ "from": "alice", "to": shop.account.name, "amount": "1.500 HBD", "memo": payment.memo });
         ledger.ledger.order("transfer", &params);
         shop.until_status(&payment.id, "completed");
         payment
@@ -86,7 +85,7 @@ pub(super) fn a_gateway_moves_to_a_database_and_back(programs: &Programs) {
     let third = pay(&shop);
     let refused = run(&["migrate-store", &store, "--to", &to_back]);
     assert!(refused.code == Some(5) && refused.stderr.contains("in use by 1 engines"), "{refused:?}");
-    maintain(&data, &store);
+    maintain(&data, &store, &ledger.ledger.rpc.base);
     serve.process.stop();
 
     let moved = succeed(&["migrate-store", &store, "--to", &to_back, "--verify"]);
@@ -107,11 +106,11 @@ pub(super) fn a_gateway_moves_to_a_database_and_back(programs: &Programs) {
 }
 
 /// Maintains the database of a running gateway.
-fn maintain(data: &std::path::Path, store: &str) {
+fn maintain(data: &std::path::Path, store: &str, node: &str) {
     let verified = succeed(&["verify", store, "--json"]);
     let report: Value = serde_json::from_str(&verified).expect("a line of JSON");
     assert_eq!((&report["sound"], &report["tables"]["merchants"]), (&json!(true), &json!(1)), "{report}");
-    let named = succeed(&["admin", "export-account", "alice", "--data", path(data), "--network=dev", store]);
+    let named = succeed(&["admin", "export-account", "alice", "--data", path(data), "--network=dev", "--node", node, store]);
     assert!(named.lines().count() > 1 && named.contains("\"record\":\"transfer\""), "{named}");
     let rotated = run(&["rotate-master-key", "--data", path(data), store]);
     assert!(rotated.code == Some(5) && rotated.stderr.contains("in use by 1 engines"), "{rotated:?}");
@@ -137,12 +136,14 @@ pub(super) fn the_master_key_of_a_database_is_rotated(programs: &Programs) {
     succeed(&["rotate-master-key", "--data", path(&data), &store]);
     assert_ne!(std::fs::read_to_string(data.join("master-key")).expect("a key"), key);
     let old = format!("--set=master_key_file={}", path(&previous));
-    let refused = Process::start(&Serve::args(&data, &ledger.ledger, &[settings.as_slice(), &[&old]].concat())).finish();
+    let refused =
+        Process::start(&Serve::args(&data, &ledger.ledger, &[settings.as_slice(), &[&old]].concat())).finish();
     assert!(refused.code == Some(3) && refused.stderr.contains("another master key"), "{refused:?}");
     let serve = Serve::with(&data, &ledger.ledger, &settings);
     let shop = Shop { api: serve.api.clone(), ..shop };
     let payment = shop.open_payment();
-    let signed = until("a webhook", || receiver.hooks().into_iter().find(|hook| hook.json()["data"]["id"] == *payment.id));
+    let signed =
+        until("a webhook", || receiver.hooks().into_iter().find(|hook| hook.json()["data"]["id"] == *payment.id));
     assert!(!signed.header("webhook-signature").is_empty());
 }
 
@@ -166,7 +167,8 @@ pub(super) fn a_copy_that_is_killed_leaves_nothing(programs: &Programs) {
     until("the copy to wait", || (waiting(&cluster) == "1").then_some(()));
     copy.kill();
     // A session that sleeps does not notice that its client is gone.
-    cluster.sql("postgres", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+    cluster
+        .sql("postgres", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
     until("the end of its session", || (waiting(&cluster) == "0").then_some(()));
     assert_eq!(cluster.sql(&name, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), "0");
     let refused = Process::start(&Serve::args(&data, &ledger.ledger, &[&store])).finish();
@@ -182,7 +184,14 @@ pub(super) fn a_copy_that_is_killed_leaves_nothing(programs: &Programs) {
     let was_running = copy.has_ended().is_none();
     copy.kill();
     if was_running && !back.join("hivetill.redb").exists() {
-        let engine = ["engine", "--network=dev", "--grpc-listen=127.0.0.1:0", "--data", path(&back), "--node=http://127.0.0.1:1"];
+        let engine = [
+            "engine",
+            "--network=dev",
+            "--grpc-listen=127.0.0.1:0",
+            "--data",
+            path(&back),
+            "--node=http://127.0.0.1:1",
+        ];
         let refused = run(&engine);
         assert!(refused.code == Some(10) && refused.stderr.contains("there is no store"), "{refused:?}");
         succeed(&["migrate-store", &store, "--to", &to_back, "--verify"]);

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use super::{
     admin, dev, doctor, facade,
     failure::{self, Failure},
-    gate, ledger, load, master_key, mcp, migrate, migrate_store, pay, serve, show_config, simulate, store, transfer, tx, wallet,
+    gate, ledger, load, master_key, mcp, migrate, migrate_store, pay, serve, show_config, simulate, store, transfer,
+    tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.

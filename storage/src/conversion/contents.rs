@@ -46,7 +46,7 @@ impl Contents {
         }
         let mut digest = Sha256::new();
         for ((name, _), cell) in shape.columns().zip(cells) {
-            if *name != "version" && !UNCOMPARED.contains(&(shape.table, name)) {
+            if *name != "version" && !UNCOMPARED.contains(&(shape.table, *name)) {
                 update(&mut digest, cell);
             }
         }
@@ -123,8 +123,8 @@ fn update(digest: &mut Sha256, cell: &Cell) {
         digest.update(bytes);
     };
     match cell {
-        Cell::Uuid(bits) => with(bits.map(u128::to_be_bytes).as_ref().map_or(&[], |bytes| bytes.as_slice())),
-        Cell::Integer(count) => with(count.map(i64::to_be_bytes).as_ref().map_or(&[], |bytes| bytes.as_slice())),
+        Cell::Uuid(bits) => with(bits.map(u128::to_be_bytes).as_ref().map_or([].as_slice(), |bytes| bytes.as_slice())),
+        Cell::Integer(count) => with(count.map(i64::to_be_bytes).as_ref().map_or([].as_slice(), |bytes| bytes.as_slice())),
         Cell::Small(count) => with(&count.to_be_bytes()),
         Cell::Whole(count) => with(&count.to_be_bytes()),
         Cell::Flag(flag) => with(&[u8::from(*flag)]),
@@ -132,7 +132,7 @@ fn update(digest: &mut Sha256, cell: &Cell) {
         Cell::Bytes(bytes) => with(bytes),
         Cell::Time(time) => {
             let millis = time.map(|time| time.millis().to_be_bytes());
-            with(millis.as_ref().map_or(&[], |bytes| bytes.as_slice()));
+            with(millis.as_ref().map_or([].as_slice(), |bytes| bytes.as_slice()));
         }
     }
 }

@@ -388,9 +388,7 @@ impl Reader<'_> {
             let waits_for = waits_for.filter(|_| unmatched.handling == Handling::Open);
             out.row(tables::UNMATCHED, key, record::unmatched_to_bytes(unmatched).as_slice())?;
             match waits_for {
-                Some(payment) => {
-                    out.row(tables::UNMATCHED_BY_PAYMENT, (payment, key.0, key.1, key.2, key.3), ())
-                }
+                Some(payment) => out.row(tables::UNMATCHED_BY_PAYMENT, (payment, key.0, key.1, key.2, key.3), ()),
                 None => Ok(()),
             }
         })

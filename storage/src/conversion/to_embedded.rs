@@ -5,11 +5,7 @@ use std::path::Path;
 use super::{Copied, Watcher, contents::Contents, from_postgres};
 use crate::{
     embedded::maintenance::backup::{Idle, Row},
-    postgres::{
-        address::Address,
-        connection::Connection,
-        inspection::refuse_running,
-    },
+    postgres::{address::Address, connection::Connection, inspection::refuse_running},
     store::error::OpenError,
 };
 
@@ -31,7 +27,8 @@ pub async fn copy_to_embedded(
     connection.lock_tables().await?;
     refuse_running(&connection, address).await?;
     let expected = from_postgres::count(&connection).await?;
-    let rows = from_postgres::each_row(&connection, expected, &mut |row: Result<Row, OpenError>| copy.put(row?), watch).await?;
+    let rows = from_postgres::each_row(&connection, expected, &mut |row: Result<Row, OpenError>| copy.put(row?), watch)
+        .await?;
     let mut report = copy.complete()?;
     if verifies {
         let expected = Contents::of_postgres(&connection).await?;
@@ -62,7 +59,10 @@ pub async fn read_database(
 }
 
 /// Passes every row in the open transaction.
-pub(crate) async fn each_row(connection: &Connection, receiver: &mut dyn from_postgres::Receiver) -> Result<(), OpenError> {
+pub(crate) async fn each_row(
+    connection: &Connection,
+    receiver: &mut dyn from_postgres::Receiver,
+) -> Result<(), OpenError> {
     from_postgres::each_row(connection, 0, receiver, &mut |_| {}).await?;
     Ok(connection.run("ROLLBACK").await?)
 }

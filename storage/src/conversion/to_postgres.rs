@@ -124,7 +124,12 @@ fn on_a_thread<T: Send + 'static>(
 ) -> Result<oneshot::Receiver<Result<T, OpenError>>, OpenError> {
     let (sender, outcome) = oneshot::channel();
     let source = Arc::clone(source);
-    let run = move || drop(sender.send(source.with_snapshot(work)));
+    let run = move || {
+        let outcome = source.with_snapshot(work);
+        // The directory is unlocked when the copy ends, not some time later.
+        drop(source);
+        drop(sender.send(outcome));
+    };
     std::thread::Builder::new().name("copier".to_owned()).spawn(run)?;
     Ok(outcome)
 }
@@ -164,7 +169,7 @@ impl Copier<'_> {
                 let names: Vec<&str> = shape.columns().map(|(name, _)| *name).collect();
                 let types: Vec<Type> = shape.columns().map(|(_, kind)| kind.driver_type()).collect();
                 let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", shape.table, names.join(", "));
-                let sink = self.connection.client().copy_in(&sql).await?;
+                let sink = self.connection.client().copy_in(sql.as_str()).await?;
                 let writer = Box::pin(BinaryCopyInWriter::new(sink, &types));
                 &mut self.open.insert((shape.table, writer)).1
             }
@@ -191,7 +196,8 @@ async fn complete(connection: &Connection, search_cursor: u128) -> Result<(), Op
                      (SELECT id, row_number() OVER (ORDER BY id) / 200 AS part FROM payments WHERE id > $1) AS p \
                      GROUP BY part";
     connection.query(unindexed, &[&Id(search_cursor)]).await?;
-    let numbers = "SELECT setval(pg_get_serial_sequence('audit_log', 'seq'), max(seq)) FROM audit_log HAVING count(*) > 0";
+    let numbers =
+        "SELECT setval(pg_get_serial_sequence('audit_log', 'seq'), max(seq)) FROM audit_log HAVING count(*) > 0";
     connection.query(numbers, &[]).await?;
     let tables = TABLE_NAMES.join(", ");
     Ok(connection.run(&format!("ANALYZE {tables}")).await?)

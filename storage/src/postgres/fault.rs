@@ -87,7 +87,9 @@ impl From<Error> for Fault {
             ) => Self::Contended(why),
             // The guards of a commit divide by zero.
             (_, &SqlState::UNIQUE_VIOLATION | &SqlState::DIVISION_BY_ZERO) => Self::Outdated(why),
-            _ if code.code() == NEWER_SCHEMA => Self::NewerSchema("a newer version migrated the database: upgrade this engine".to_owned()),
+            _ if code.code() == NEWER_SCHEMA => {
+                Self::NewerSchema("a newer version migrated the database: upgrade this engine".to_owned())
+            }
             // The server is a standby now, or has forgotten the prepared statement or its types.
             (
                 _,

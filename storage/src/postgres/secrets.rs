@@ -81,10 +81,7 @@ async fn replace(connection: &Connection, id: MerchantId, before: &[u8], after: 
 }
 
 /// Reads every merchant with its record. A damaged merchant, which reads never return, is skipped: it must not prevent the start.
-async fn merchants(
-    connection: &Connection,
-    vault: &Vault,
-) -> Result<Vec<(MerchantId, Vec<u8>, Arc<Merchant>)>, Fault> {
+async fn merchants(connection: &Connection, vault: &Vault) -> Result<Vec<(MerchantId, Vec<u8>, Arc<Merchant>)>, Fault> {
     let mut merchants = Vec::new();
     for row in connection.query("SELECT id, record FROM merchants", &[]).await? {
         let (Id(id), record) = (column(&row, 0)?, column::<Vec<u8>>(&row, 1)?);

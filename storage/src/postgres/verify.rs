@@ -64,7 +64,7 @@ pub(crate) async fn verify(connection: &Connection) -> Result<Report, OpenError>
 async fn lengths(connection: &Connection) -> Result<Vec<(&'static str, u64)>, Fault> {
     let counts = TABLE_NAMES.map(|table| format!("(SELECT count(*) FROM {table})")).join(", ");
     let row = connection.one(&format!("SELECT {counts}"), &[]).await?;
-    let length = |(place, table)| Ok((table, unsigned(column(&row, place)?)));
+    let length = |(place, table)| Ok::<_, Fault>((table, unsigned(column(&row, place)?)));
     TABLE_NAMES.into_iter().enumerate().map(length).collect()
 }
 
@@ -292,8 +292,10 @@ impl Verifier<'_> {
         for merchant in sales.keys().chain(counted.keys().filter(|merchant| !sales.contains_key(merchant))) {
             let of = |sales: &Sales| sales.get(merchant).copied().unwrap_or_default();
             let (sold, billed) = (of(sales), of(&counted));
-            let message =
-                format!("{} payments of {} cents completed, {} of {} cents counted", sold.0, sold.1, billed.0, billed.1);
+            let message = format!(
+                "{} payments of {} cents completed, {} of {} cents counted",
+                sold.0, sold.1, billed.0, billed.1
+            );
             report.hold(sold == billed, "billing_periods", MerchantId::from_bits(*merchant), &message);
         }
         Ok(())
@@ -306,7 +308,8 @@ impl Verifier<'_> {
         let mut stored = BTreeMap::new();
         for row in self.connection.query(sql, &[]).await? {
             let Id(merchant) = column(&row, 0)?;
-            let [open_payments, stored_bytes, idempotency_keys] = [column(&row, 1)?, column(&row, 2)?, column(&row, 3)?];
+            let [open_payments, stored_bytes, idempotency_keys] =
+                [column(&row, 1)?, column(&row, 2)?, column(&row, 3)?];
             stored.insert(merchant, Counts { open_payments, stored_bytes, idempotency_keys });
         }
         for merchant in sums.usage.keys().chain(stored.keys().filter(|merchant| !sums.usage.contains_key(merchant))) {
@@ -364,7 +367,8 @@ impl Verifier<'_> {
             ReconciledRow,
             WordRow,
         );
-        self.each::<DutyRow>(report, |report, duty, row| report.hold(row.term > 0, "duties", duty, "its term is 0")).await
+        self.each::<DutyRow>(report, |report, duty, row| report.hold(row.term > 0, "duties", duty, "its term is 0"))
+            .await
     }
 
     async fn relations(&self, report: &mut Report) -> Result<(), Fault> {

@@ -238,7 +238,12 @@ async fn compare_lists(embedded: &EmbeddedStore, postgres: &PostgresStore, merch
 }
 
 /// Commits random steps to an embedded store, and to a database if there is one, which has the same outcomes.
-pub(crate) async fn commit(steps: &[Step], embedded: &EmbeddedStore, postgres: Option<&PostgresStore>, model: &mut Model) {
+pub(crate) async fn commit(
+    steps: &[Step],
+    embedded: &EmbeddedStore,
+    postgres: Option<&PostgresStore>,
+    model: &mut Model,
+) {
     for (place, step) in steps.iter().enumerate() {
         let batch = match step {
             Step::Tries(tries) => batch_of(tries, model),

@@ -121,7 +121,13 @@ impl Cluster {
             .output()
             .expect("initdb runs");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        let mut cluster = Self { programs: programs.clone(), folder, server: None, databases: AtomicUsize::new(0), log: Arc::default() };
+        let mut cluster = Self {
+            programs: programs.clone(),
+            folder,
+            server: None,
+            databases: AtomicUsize::new(0),
+            log: Arc::default(),
+        };
         cluster.run(settings);
         cluster
     }

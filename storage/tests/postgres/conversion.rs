@@ -73,7 +73,8 @@ fn a_store_with_rows_in_every_table_survives_both_copies() {
         let address: Address = cluster.url(&name).parse().unwrap();
         let idle = Arc::new(Idle::take_store(source.path()).unwrap());
         let mut shown: Vec<Progress> = Vec::new();
-        let copied = storage::copy_to_postgres(&idle, &address, true, &mut |progress| shown.push(progress)).await.unwrap();
+        let copied =
+            storage::copy_to_postgres(&idle, &address, true, &mut |progress| shown.push(progress)).await.unwrap();
         assert!(shown.iter().all(|progress| progress.expected > 50), "{shown:?}");
         assert_eq!(shown.last().map(|progress| progress.rows), Some(copied.rows));
         drop(idle);
@@ -93,7 +94,8 @@ fn a_store_with_rows_in_every_table_survives_both_copies() {
         let report = back.report.unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);
         let (before, after) = (rows(source.path()), rows(&data));
-        let differing: Vec<_> = before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key)).collect();
+        let differing: Vec<_> =
+            before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key)).collect();
         assert!(differing.is_empty(), "{differing:?}");
     });
 }
@@ -182,7 +184,8 @@ fn a_store_in_use_is_refused() {
         let data = target.path().join("data");
         let refused = storage::copy_to_embedded(&database, &data, false, &mut |_| {}).await;
         assert!(matches!(refused, Err(OpenError::EnginesRunning { engines: 1, .. })), "{refused:?}");
-        let rotated = PostgresStore::rotate_master_key(&database, &Vault::new(Some(MasterKey::new([1; 32])), None)).await;
+        let rotated =
+            PostgresStore::rotate_master_key(&database, &Vault::new(Some(MasterKey::new([1; 32])), None)).await;
         assert!(matches!(rotated, Err(OpenError::EnginesRunning { engines: 1, .. })), "{rotated:?}");
         store.commit(Batch::of(Write::EndLease { engine, by: engine, now: START })).await.unwrap();
         store.close().await;
@@ -248,7 +251,10 @@ fn every_damage_of_a_database_is_found() {
         ("UPDATE payments SET state = 'failed' WHERE state = 'completed'", "the column state differs"),
         ("UPDATE payments SET deadline = NULL", "the column deadline differs"),
         ("UPDATE payments SET in_flight = NOT in_flight", "the column in_flight differs"),
-        ("UPDATE payments SET record = record || '\\xff' WHERE id = (SELECT min(id::text)::uuid FROM payments)", "payments "),
+        (
+            "UPDATE payments SET record = record || '\\xff' WHERE id = (SELECT min(id::text)::uuid FROM payments)",
+            "payments ",
+        ),
         ("DELETE FROM merchants", "its merchant does not exist"),
         ("DELETE FROM transfers", "a listed transfer is missing"),
         ("UPDATE transfers SET amount_units = 1", "the column amount_units differs"),
@@ -301,7 +307,8 @@ fn a_running_store_streams_the_rows_of_a_backup() {
             copied.extend(chunk.unwrap().into_iter().map(|row| ((row.table, row.key), row.value)));
         }
         let expected = rows(source.path());
-        let missing: Vec<_> = expected.iter().filter(|(key, value)| copied.get(*key) != Some(*value)).map(|(key, _)| key).collect();
+        let missing: Vec<_> =
+            expected.iter().filter(|(key, value)| copied.get(*key) != Some(*value)).map(|(key, _)| key).collect();
         assert!(missing.is_empty(), "{missing:?}");
         store.close().await;
     });

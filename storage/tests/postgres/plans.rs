@@ -14,8 +14,8 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-    Address, AuditQuery, Batch, Connections, DeliveryQuery, Duty, EngineId, MerchantQuery, PageAt, Passed, PaymentQuery,
-    PeriodQuery, PostgresStore, Vault, Vicinity, VolumeQuery, Write, prelude::*,
+    Address, AuditQuery, Batch, Connections, DeliveryQuery, Duty, EngineId, MerchantQuery, PageAt, Passed,
+    PaymentQuery, PeriodQuery, PostgresStore, Vault, Vicinity, VolumeQuery, Write, prelude::*,
 };
 
 use crate::{cluster::Cluster, filled::fill, programs, runtime, samples::*};
@@ -143,7 +143,8 @@ async fn run_hot_statements(address: &Address) {
     let one = Connections { writers: 1, readers: 1 };
     let store = PostgresStore::open(address, one, Vault::default()).await.expect("a store");
     // Numbers that no other pass has.
-    let base = u64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_millis()).expect("a time");
+    let base =
+        u64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_millis()).expect("a time");
     writes(&store, base).await;
     payment_reads(&store).await;
     list_reads(&store).await;
@@ -176,8 +177,12 @@ async fn writes(store: &PostgresStore, base: u64) {
     let (engine, duration) = (EngineId::from_bits(base), Duration::from_secs(30));
     commit(Batch::of(Write::Lease { engine, is_new: true, now: START, duration })).await;
     commit(Batch::of(Write::Lease { engine, is_new: false, now: START, duration })).await;
-    commit(Batch::of(Write::Unmatched(unmatched("shop.example", 4_000_000_000, u32::try_from(base % 1_000_000).expect("small")))))
-        .await;
+    commit(Batch::of(Write::Unmatched(unmatched(
+        "shop.example",
+        4_000_000_000,
+        u32::try_from(base % 1_000_000).expect("small"),
+    ))))
+    .await;
     commit(Batch::of(Write::Prune { happened_before: START })).await;
     commit(Batch::of(Write::Forget { made_before: START })).await;
     let _ = store.commit(Batch::of(Write::Claim(claimed(200, &format!("n{base}"))))).await;

@@ -293,13 +293,7 @@ impl Whole for EntryRow {
 
 /// Time in milliseconds, transaction, operation, kind and payment of a ledger entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EntryKey(
-    pub(crate) u64,
-    pub(crate) [u8; 20],
-    pub(crate) u32,
-    pub(crate) u32,
-    pub(crate) u128,
-);
+pub(crate) struct EntryKey(pub(crate) u64, pub(crate) [u8; 20], pub(crate) u32, pub(crate) u32, pub(crate) u128);
 
 impl From<LedgerEntryKey> for EntryKey {
     fn from(key: LedgerEntryKey) -> Self {
