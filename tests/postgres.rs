@@ -10,7 +10,9 @@ use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, folder, orde
 mod cluster;
 mod facades;
 mod fleet;
+mod migrate_store;
 mod partitions;
+mod pooler;
 
 use cluster::{Cluster, Programs};
 
@@ -19,7 +21,7 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 8] = [
+    let all: [(&str, Test); 12] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
@@ -34,9 +36,13 @@ pub(crate) fn tests() -> Vec<Trial> {
             "postgres::an_engine_cut_off_from_the_nodes_is_replaced",
             partitions::an_engine_cut_off_from_the_nodes_is_replaced,
         ),
+        ("postgres::a_gateway_moves_to_a_database_and_back", migrate_store::a_gateway_moves_to_a_database_and_back),
+        ("postgres::a_copy_that_is_killed_leaves_nothing", migrate_store::a_copy_that_is_killed_leaves_nothing),
+        (POOLER_TEST, pooler::gateways_share_the_connections_of_a_pooler),
+        ("postgres::the_master_key_of_a_database_is_rotated", migrate_store::the_master_key_of_a_database_is_rotated),
     ];
-    let trial = |(name, test): (&str, Test)| {
-        Trial::ignorable_test(name, move || match Programs::find() {
+    let trial = |(name, test): (&'static str, Test)| {
+        Trial::ignorable_test(name, move || match needs(name) {
             Ok(programs) => {
                 test(&programs);
                 Ok(Completion::Completed)
@@ -45,6 +51,19 @@ pub(crate) fn tests() -> Vec<Trial> {
         })
     };
     all.into_iter().map(trial).collect()
+}
+
+const POOLER_TEST: &str = "postgres::gateways_share_the_connections_of_a_pooler";
+
+/// Returns the programs that a test needs.
+///
+/// # Errors
+/// What is missing.
+fn needs(test: &str) -> Result<Programs, String> {
+    if test == POOLER_TEST {
+        pooler::find()?;
+    }
+    Programs::find()
 }
 
 fn a_database_without_the_schema_is_refused(programs: &Programs) {

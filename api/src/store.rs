@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use storage::{CommitMetrics, EmbeddedStore, Figures, PostgresStore, ReadError, Secrets, Store};
+use storage::{CommitMetrics, EmbeddedStore, Figures, PostgresStore, ReadError, Report, Rows, Secrets, Store};
 
 /// How long a scrape of the metrics waits for the row counts of a database.
 const FIGURES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ impl OpenStore {
         }
     }
 
-    /// Returns the embedded store; none for a database, which has backups and verifications of its own.
+    /// Returns the embedded store; none for a database, which has backups of its own.
     #[must_use]
     pub const fn embedded(&self) -> Option<&Arc<EmbeddedStore>> {
         match self {
@@ -78,6 +78,28 @@ impl OpenStore {
         match self {
             Self::Embedded(store) => store.secrets(),
             Self::Postgres(store) => store.secrets().await,
+        }
+    }
+
+    /// Streams every row of the store as of now, in the form of an embedded store.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the store cannot be read.
+    pub fn rows(&self) -> Result<Rows, ReadError> {
+        match self {
+            Self::Embedded(store) => store.rows(),
+            Self::Postgres(store) => Ok(store.rows()),
+        }
+    }
+
+    /// Verifies the whole store as of now.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the store cannot be read.
+    pub async fn verify(&self) -> Result<Report, ReadError> {
+        match self {
+            Self::Embedded(store) => store.verify().await,
+            Self::Postgres(store) => store.verify().await,
         }
     }
 

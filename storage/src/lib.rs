@@ -4,6 +4,7 @@
 //! writer with stale data gets a conflict. Code above this trait must not assume that it is the only writer.
 
 mod batch;
+mod conversion;
 mod duty;
 mod embedded;
 mod postgres;
@@ -13,6 +14,11 @@ mod store;
 pub use batch::{
     Batch, CommitError, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Resolution, Unmatched,
     UnmatchedReason, Write,
+};
+pub use conversion::{
+    Copied, Progress, Watcher,
+    to_embedded::{copy_to_embedded, read_database},
+    to_postgres::copy_to_postgres,
 };
 pub use duty::{Buckets, Duty, EngineId};
 pub use embedded::{
@@ -32,6 +38,7 @@ pub use postgres::{
     address::Address,
     inspection::DatabaseReport,
     store::{Connections, PostgresStore},
+    table::TABLE_NAMES as DATABASE_TABLE_NAMES,
 };
 pub use record::vault::{MasterKey, Secrets, Vault};
 pub use store::{

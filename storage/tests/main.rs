@@ -9,6 +9,7 @@ mod damage;
 mod disk;
 mod duties;
 mod epochs;
+mod filled;
 mod groups;
 mod keeping;
 mod lists;

@@ -17,7 +17,7 @@ mod wire;
 pub(crate) use gateway::{Dev, LedgerProcess, Serve, Split, shared, until_ready};
 pub(crate) use http::{Api, RequestBuilder, Response};
 pub(crate) use ledger::{Ledger, Payer};
-pub(crate) use process::{Process, end, folder};
+pub(crate) use process::{Finished, Process, end, folder};
 pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};

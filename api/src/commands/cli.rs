@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use super::{
     admin, dev, doctor, facade,
     failure::{self, Failure},
-    gate, ledger, load, master_key, mcp, migrate, pay, serve, show_config, simulate, store, transfer, tx, wallet,
+    gate, ledger, load, master_key, mcp, migrate, migrate_store, pay, serve, show_config, simulate, store, transfer,
+    tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.
@@ -52,6 +53,8 @@ enum Command {
     RotateMasterKey(master_key::Args),
     /// Create or update the schema of the PostgreSQL database of the setting store.url
     Migrate(migrate::Args),
+    /// Copy the store into PostgreSQL, or from PostgreSQL into a data directory; stop every engine first
+    MigrateStore(migrate_store::Args),
     /// Back up the store to a file; the engine may run
     Backup(store::BackupArgs),
     /// Restore a backup into a data directory
@@ -115,6 +118,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
             Command::RotateMasterKey(args) => Box::pin(master_key::run(args)).await,
             Command::Migrate(args) => Box::pin(migrate::run(args)).await,
+            Command::MigrateStore(args) => Box::pin(migrate_store::run(args)).await,
             Command::Backup(args) => Box::pin(store::backup(args)).await,
             Command::Restore(args) => Box::pin(store::restore(args)).await,
             Command::Verify(args) => Box::pin(store::verify(args)).await,
@@ -146,6 +150,8 @@ mod tests {
             "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
             "hivetill admin --name Operator --account alice --data d --json",
             "hivetill migrate --set store.url=postgres://till@127.0.0.1/till",
+            "hivetill migrate-store --data d --to postgres://till@127.0.0.1/till --verify --json",
+            "hivetill migrate-store --set store.url=postgres://till@127.0.0.1/till --to embedded:d",
             "hivetill backup --to b.redb --data d --json",
             "hivetill restore --from b.redb --data d --replace",
             "hivetill verify --file b.redb --json",

@@ -50,6 +50,14 @@ pub enum Failure {
         /// The error of the store.
         source: OpenError,
     },
+    /// A store cannot be copied into a store of the other kind.
+    #[error("cannot copy the store to {to}: {source}")]
+    Copy {
+        /// The target.
+        to: String,
+        /// The error of one of the stores.
+        source: OpenError,
+    },
     /// A running engine uses the data directory.
     #[error("{} is in use by a running engine; {hint}", path.display())]
     InUse {
@@ -132,36 +140,15 @@ impl Failure {
             Self::PermissionDenied { .. } => 9,
             Self::Clock { .. } => 12,
             Self::ChecksFailed(_) => 13,
-            Self::Config(_)
-            | Self::Policy(_)
-            | Self::Setting { .. }
-            | Self::Store { source: OpenError::MasterKey { .. }, .. }
-            | Self::Database { source: OpenError::MasterKey { .. } | OpenError::Address(_) } => 3,
+            Self::Config(_) | Self::Policy(_) | Self::Setting { .. } => 3,
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
-            Self::Store { source: OpenError::Full(_), .. } | Self::Full(_) => 8,
-            Self::Store { source: OpenError::Permission(_), .. } => 9,
-            Self::Store {
-                source:
-                    OpenError::Corrupt(_)
-                    | OpenError::Foreign
-                    | OpenError::Unsound(_)
-                    | OpenError::NotMade(_)
-                    | OpenError::LogOnly(_),
-                ..
-            }
-            | Self::Inconsistent(_)
-            | Self::Start(StartError::Read(storage::ReadError::Damaged { .. })) => 10,
-            Self::Database { source: OpenError::Privilege(_) | OpenError::ReadOnly(_) } => 9,
-            Self::Database { source: OpenError::Corrupt(_) | OpenError::Foreign | OpenError::SchemaOlder { .. } } => 10,
-            Self::Store { source: OpenError::SchemaNewer { .. }, .. }
-            | Self::Database { source: OpenError::SchemaNewer { .. } } => 11,
-            Self::Store { .. }
-            | Self::Database { .. }
-            | Self::InUse { .. }
-            | Self::Ledger(_)
-            | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
+            Self::Full(_) => 8,
+            Self::Inconsistent(_) | Self::Start(StartError::Read(storage::ReadError::Damaged { .. })) => 10,
+            Self::Copy { source: OpenError::NotEmpty { .. } | OpenError::Exists(_), .. } => 1,
+            Self::Store { source, .. } | Self::Database { source } | Self::Copy { source, .. } => exit_code_of(source),
+            Self::InUse { .. } | Self::Ledger(_) | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
             Self::Start(StartError::WrongNode(_) | StartError::WrongStore { .. }) => 6,
             Self::Start(StartError::Actor(_)) | Self::Engine(_) => 7,
         }
@@ -184,6 +171,23 @@ impl Failure {
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
         Self::Refused(status.into())
+    }
+}
+
+/// Returns the exit code of a store that cannot be opened.
+const fn exit_code_of(error: &OpenError) -> u8 {
+    match error {
+        OpenError::MasterKey { .. } | OpenError::Address(_) => 3,
+        OpenError::Full(_) => 8,
+        OpenError::Permission(_) | OpenError::Privilege(_) | OpenError::ReadOnly(_) => 9,
+        OpenError::Corrupt(_)
+        | OpenError::Foreign
+        | OpenError::Unsound(_)
+        | OpenError::NotMade(_)
+        | OpenError::LogOnly(_)
+        | OpenError::SchemaOlder { .. } => 10,
+        OpenError::SchemaNewer { .. } => 11,
+        _ => 5,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use storage::{EmbeddedStore, MasterKey, OpenError, Options, Vault, look_for_store};
+use storage::{EmbeddedStore, MasterKey, OpenError, Options, PostgresStore, Vault, look_for_store};
 use tracing::{info, warn};
 
 use super::{
@@ -142,7 +142,6 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let color = args.settings.color();
     let config = args.settings.load(args.engine.into_settings())?;
     logs::start(&config, color);
-    database::refuse(&config, "its master key cannot be rotated yet")?;
     let data = PathBuf::from(config.text("data_dir"));
     let old_file = key_file(&config, &data);
     let new_file = match (&args.new_key_file, &old_file) {
@@ -152,10 +151,19 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let previous = configured_key(&config, &data)?;
     let current = Some(parse(&files::secret(&new_file)?, &new_file.display().to_string())?);
-    let options = Options { may_create: false, ..config.store() };
-    let store = EmbeddedStore::open_sealed(&data, options, Vault::new(current, previous));
-    let store = store.map_err(|source| Failure::Store { path: data.clone(), source })?;
-    store.close().await;
+    let vault = Vault::new(current, previous);
+    match database::address(&config)? {
+        Some(address) => {
+            let rotated = PostgresStore::rotate_master_key(&address, &vault).await;
+            rotated.map_err(|source| Failure::Database { source })?;
+        }
+        None => {
+            let options = Options { may_create: false, ..config.store() };
+            let store = EmbeddedStore::open_sealed(&data, options, vault);
+            let store = store.map_err(|source| Failure::Store { path: data.clone(), source })?;
+            store.close().await;
+        }
+    }
     let file = match (args.new_key_file, old_file) {
         (None, Some(old)) => {
             files::replace(&new_file, &old)?;

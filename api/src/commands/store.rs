@@ -9,7 +9,7 @@ use std::{
 use engine::payment::State;
 use proto::{Engine, Transport, v1};
 use serde_json::{Value, json};
-use storage::{Idle, Line, NewStore, OpenError, Report, Row, Totals};
+use storage::{Idle, Line, NewStore, OpenError, PostgresStore, Report, Row, Totals};
 
 use super::{
     database,
@@ -33,6 +33,13 @@ struct StoreFlags {
 }
 
 impl StoreFlags {
+    /// Loads the settings of a command that works only on an embedded store.
+    fn load_embedded(self, engine_url: Option<String>, alternative: &str) -> Result<(Config, PathBuf), Failure> {
+        let (config, data) = self.load(engine_url)?;
+        database::refuse(&config, alternative)?;
+        Ok((config, data))
+    }
+
     /// Loads the settings and starts logging. Returns the settings and the data directory.
     fn load(self, engine_url: Option<String>) -> Result<(Config, PathBuf), Failure> {
         let mut flags = Vec::new();
@@ -41,10 +48,6 @@ impl StoreFlags {
         let color = self.settings.color();
         let config = self.settings.load(flags)?;
         logs::start(&config, color);
-        database::refuse(
-            &config,
-            "back it up and check it with the tools of PostgreSQL, such as pg_dump and pg_amcheck",
-        )?;
         let data = PathBuf::from(config.text("data_dir"));
         Ok((config, data))
     }
@@ -71,7 +74,8 @@ const MASTER_KEY_NOTICE: &str = "  The master key is not in the backup: keep a s
 /// Copies the store, of a running engine or of the data directory, into a file. The copy is verified before it is renamed to
 /// its final name.
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
-    let (config, data) = args.store.load(args.engine_url)?;
+    let alternative = "back it up with the tools of PostgreSQL, such as pg_dump or pg_basebackup";
+    let (config, data) = args.store.load_embedded(args.engine_url, alternative)?;
     let mut copy = NewStore::create(&args.to).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
             "{} already exists, and a backup does not overwrite files: use another name with --to, or move the file",
@@ -103,7 +107,8 @@ pub(super) struct RestoreArgs {
 
 /// Restores a backup into a data directory that no engine uses.
 pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
-    let (config, data) = args.store.load(None)?;
+    let alternative = "restore it with the tools of PostgreSQL, such as pg_restore";
+    let (config, data) = args.store.load_embedded(None, alternative)?;
     let idle = Idle::take(&data).map_err(store_failure(&data))?;
     let (report, previous) = idle.restore(&args.from, args.replace).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
@@ -141,17 +146,23 @@ pub(super) struct VerifyArgs {
 /// Verifies a whole store, of a running engine, of the data directory or of a backup, and prints the report.
 pub(super) async fn verify(args: VerifyArgs) -> Result<(), Failure> {
     let (config, data) = args.store.load(args.engine_url)?;
-    let report = match (&args.file, remote(&config)?) {
-        (Some(file), _) => storage::verify_file(file).map_err(store_failure(file))?,
-        (None, Some(transport)) => verify_running(transport).await?,
-        (None, None) => match Idle::take_store(&data) {
-            Ok(idle) => idle.verify().map_err(store_failure(&data))?,
-            Err(OpenError::Locked(_)) => verify_running(socket_transport(&config, &data)?).await?,
-            Err(error) => return Err(store_failure(&data)(error)),
-        },
+    let (report, place) = match (&args.file, remote(&config)?, database::address(&config)?) {
+        (Some(file), ..) => (storage::verify_file(file).map_err(store_failure(file))?, file.display().to_string()),
+        (None, Some(transport), _) => (verify_running(transport).await?, "the engine's store".to_owned()),
+        (None, None, Some(address)) => {
+            let report = PostgresStore::verify_database(&address).await;
+            (report.map_err(|source| Failure::Database { source })?, address.to_string())
+        }
+        (None, None, None) => {
+            let report = match Idle::take_store(&data) {
+                Ok(idle) => idle.verify().map_err(store_failure(&data))?,
+                Err(OpenError::Locked(_)) => verify_running(socket_transport(&config, &data)?).await?,
+                Err(error) => return Err(store_failure(&data)(error)),
+            };
+            (report, data.display().to_string())
+        }
     };
-    let path = args.file.unwrap_or(data);
-    print_report(&report, args.json, &format!("{} has no findings", path.display()))
+    print_report(&report, args.json, &format!("{place} has no findings"))
 }
 
 #[derive(Debug, clap::Args)]
@@ -162,7 +173,8 @@ pub(super) struct CompactArgs {
 
 /// Compacts the store: rewrites it without free pages.
 pub(super) async fn compact(args: CompactArgs) -> Result<(), Failure> {
-    let (_, data) = args.store.load(None)?;
+    let alternative = "PostgreSQL releases space by itself, or by VACUUM FULL";
+    let (_, data) = args.store.load_embedded(None, alternative)?;
     let (before, after) = Idle::take_store(&data).and_then(|idle| idle.compact()).map_err(store_failure(&data))?;
     print(&format!("Compacted from {before} to {after} bytes\n"))
 }
@@ -189,20 +201,22 @@ pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
         Some(path) => Failure::File { path: path.clone(), reason: error.to_string() },
         None => Failure::Other(format!("cannot write to standard output: {error}")),
     };
-    let out: Box<dyn Write> = match &args.to {
+    let out: Box<dyn Write + Send> = match &args.to {
         Some(path) => Box::new(File::create_new(path).map_err(|error| write_failed(&error))?),
-        None => Box::new(std::io::stdout().lock()),
+        None => Box::new(std::io::stdout()),
     };
     let mut out = BufWriter::new(out);
     let mut damaged = 0_u64;
     let mut write_error = None;
-    let write = |row: Row| {
-        let line = match storage::export_record(&row) {
+    let mut write = |row: Result<Row, OpenError>| {
+        let exported = row.map_err(|error| error.to_string());
+        let exported = exported.and_then(|row| storage::export_record(&row).map_err(|error| error.to_string()));
+        let line = match exported {
             Ok(Some(record)) => format!("{record}\n"),
             Ok(None) => return Ok(()),
             Err(error) => {
                 damaged += 1;
-                tracing::error!(%error, "{error}");
+                tracing::error!(error, "{error}");
                 return Ok(());
             }
         };
@@ -212,9 +226,13 @@ pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
             aborted
         })
     };
-    let result = match &args.file {
-        Some(file) => storage::read_file(file, write).map_err(store_failure(file)),
-        None => read(&config, &data, true, write, &data).await,
+    let database = database::address(&config)?.filter(|_| config.optional("engine_url").is_none());
+    let result = match (&args.file, database) {
+        (Some(file), _) => storage::read_file(file, |row| write(Ok(row))).map_err(store_failure(file)),
+        (None, Some(address)) => {
+            storage::read_database(&address, write).await.map_err(|source| Failure::Database { source })
+        }
+        (None, None) => read(&config, &data, true, |row| write(Ok(row)), &data).await,
     };
     match write_error {
         Some(error) => return Err(write_failed(&error)),
@@ -258,7 +276,8 @@ fn socket_transport(config: &Config, data: &Path) -> Result<Transport, Failure> 
 /// Verifies the store of a running engine.
 async fn verify_running(transport: Transport) -> Result<Report, Failure> {
     let response = Engine::new(transport).maintenance().verify_store(v1::VerifyStoreRequest {}).await?.into_inner();
-    let table = |name: &str| storage::TABLE_NAMES.into_iter().find(|known| *known == name);
+    let known = || storage::TABLE_NAMES.into_iter().chain(storage::DATABASE_TABLE_NAMES);
+    let table = |name: &str| known().find(|known| *known == name);
     let unknown =
         |what: &str| Failure::Other(format!("the engine's report has an unknown {what}; use the engine's version"));
     let currency = |number: i32| currency(number).map_err(|_| unknown("currency"));
@@ -320,7 +339,7 @@ fn store_failure(path: &Path) -> impl FnOnce(OpenError) -> Failure {
 ///
 /// # Errors
 /// [`Failure::Inconsistent`] if there are findings.
-fn print_report(report: &Report, as_json: bool, success: &str) -> Result<(), Failure> {
+pub(super) fn print_report(report: &Report, as_json: bool, success: &str) -> Result<(), Failure> {
     if as_json {
         print(&format!("{}\n", report_json(report)))?;
     } else {
@@ -355,7 +374,7 @@ fn decimal(units: u128) -> String {
     format!("{}.{:03}", units / 1_000, units % 1_000)
 }
 
-fn report_json(report: &Report) -> Value {
+pub(super) fn report_json(report: &Report) -> Value {
     let lines = report.totals.lines.iter().map(|((currency, status), line)| {
         json!({
             "currency": currency.code(), "status": status.as_str(), "payments": line.payments,

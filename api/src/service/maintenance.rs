@@ -1,7 +1,5 @@
 //! Maintenance for operators: backups and verification of the store, and exports of the records that name an account.
 
-use std::sync::Arc;
-
 use actors::{Engine, RegistrationMode};
 use engine::account::AccountName;
 use futures_util::{Stream, StreamExt, stream};
@@ -9,7 +7,7 @@ use proto::{
     ApiError, Reason,
     v1::{self, maintenance_service_server},
 };
-use storage::{Duty, EmbeddedStore, EngineId, EngineLease, Membership, Row};
+use storage::{Duty, EngineId, EngineLease, Membership, Row};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
@@ -29,11 +27,6 @@ impl Maintenance {
     #[must_use]
     pub const fn new(store: OpenStore, engine: Engine, registration: RegistrationMode) -> Self {
         Self { store, engine, registration }
-    }
-
-    /// Returns the embedded store. A database is copied, exported and verified by its own tools.
-    fn embedded(&self) -> Result<&Arc<EmbeddedStore>, ApiError> {
-        self.store.embedded().ok_or_else(|| ApiError::new(Reason::NotImplemented))
     }
 }
 
@@ -77,7 +70,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
     type CopyStoreStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::CopyStoreResponse, Status>> + Send>>;
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {
-        let rows = self.embedded()?.rows().map_err(read_failed)?;
+        let rows = self.store.rows().map_err(read_failed)?;
         tracing::info!("backup of the store started");
         let messages = ReceiverStream::new(rows).map(move |rows| {
             let rows = rows.map_err(read_failed)?.into_iter().map(stored_row);
@@ -95,7 +88,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         let account = AccountName::parse(&request.get_ref().hive_account)
             .map_err(|invalid| ApiError::field("hiveAccount", invalid.to_string()))?;
         self.engine.operations.note_account_export(account).await.map_err(error)?;
-        let rows = self.embedded()?.rows().map_err(read_failed)?;
+        let rows = self.store.rows().map_err(read_failed)?;
         let messages = ReceiverStream::new(rows).flat_map(move |rows| {
             let found: Vec<_> = match rows {
                 Ok(rows) => rows.iter().filter_map(|row| exported_record(row, account.as_str())).map(Ok).collect(),
@@ -110,7 +103,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         &self,
         _: Request<v1::VerifyStoreRequest>,
     ) -> Result<Response<v1::VerifyStoreResponse>, Status> {
-        let report = self.embedded()?.verify().await.map_err(|error| {
+        let report = self.store.verify().await.map_err(|error| {
             tracing::error!(%error, "cannot verify the store: {error}");
             Status::from(ApiError::new(Reason::StoreUnavailable))
         })?;

@@ -416,9 +416,16 @@ pub(crate) mod meta {
     /// The last payment in the search index: 16 bytes, big endian.
     pub(crate) const SEARCH_CURSOR: &str = "search cursor";
 
+    const NOTE: &str = "note ";
+
     /// Returns the row name of a note.
     pub(crate) fn note(name: &str) -> String {
-        format!("note {name}")
+        format!("{NOTE}{name}")
+    }
+
+    /// Returns whether a row is a note.
+    pub(crate) fn is_note(name: &str) -> bool {
+        name.starts_with(NOTE)
     }
 }
 

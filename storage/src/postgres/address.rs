@@ -47,10 +47,12 @@ impl Address {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
-    /// Sets the password, in place of one in the URL.
+    /// Sets the password unless the URL has one.
     #[must_use]
-    pub fn with_password(mut self, password: &str) -> Self {
-        self.config.password(password);
+    pub fn with_default_password(mut self, password: &str) -> Self {
+        if self.config.get_password().is_none() {
+            self.config.password(password);
+        }
         self
     }
 

@@ -16,6 +16,12 @@ pub(crate) enum Fault {
     /// The connection is lost or the server shuts down: the outcome of a statement is unknown.
     #[error("{0}")]
     Lost(String),
+    /// The statement took longer than this program waits: its outcome is unknown, and its connection is still busy.
+    #[error("{0}")]
+    TimedOut(String),
+    /// A newer program migrated the database to a schema that this program cannot use: nothing was written.
+    #[error("{0}")]
+    NewerSchema(String),
     /// The server refused the statement for now: it was not executed.
     #[error("{0}")]
     Busy(String),
@@ -58,6 +64,9 @@ impl Fault {
 /// Beginnings of the driver's errors about parameters and results.
 const OURS: [&str; 5] = ["error serializing", "error deserializing", "error encoding", "expected ", "invalid "];
 
+/// The SQLSTATE of the logarithm of 0, by which a commit fails if the schema is too new for this program.
+const NEWER_SCHEMA: &str = "2201E";
+
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         let why = text(&error);
@@ -78,6 +87,9 @@ impl From<Error> for Fault {
             ) => Self::Contended(why),
             // The guards of a commit divide by zero.
             (_, &SqlState::UNIQUE_VIOLATION | &SqlState::DIVISION_BY_ZERO) => Self::Outdated(why),
+            _ if code.code() == NEWER_SCHEMA => {
+                Self::NewerSchema("a newer version migrated the database: upgrade this engine".to_owned())
+            }
             // The server is a standby now, or has forgotten the prepared statement or its types.
             (
                 _,
@@ -115,9 +127,12 @@ impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged { table, key, why } => Self::Damaged { table, key, why },
-            Fault::Lost(why) | Fault::Busy(why) | Fault::Unusable(why) | Fault::Contended(why) => {
-                Self::Unavailable(why)
-            }
+            Fault::Lost(why)
+            | Fault::TimedOut(why)
+            | Fault::Busy(why)
+            | Fault::Unusable(why)
+            | Fault::Contended(why)
+            | Fault::NewerSchema(why) => Self::Unavailable(why),
             Fault::Failed(why) | Fault::Outdated(why) => Self::Failed(why),
         }
     }
@@ -126,9 +141,12 @@ impl From<Fault> for ReadError {
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Lost(why) | Fault::Busy(why) | Fault::Unusable(why) | Fault::Contended(why) => {
-                Self::Unreachable(why)
-            }
+            Fault::Lost(why)
+            | Fault::TimedOut(why)
+            | Fault::Busy(why)
+            | Fault::Unusable(why)
+            | Fault::Contended(why)
+            | Fault::NewerSchema(why) => Self::Unreachable(why),
             damaged @ Fault::Damaged { .. } => Self::Corrupt(damaged.to_string()),
             Fault::Failed(why) | Fault::Outdated(why) => Self::Failed(why),
         }

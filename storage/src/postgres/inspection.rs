@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     postgres::{
+        address::Address,
         connection::Connection,
         values::{column, unsigned},
     },
@@ -52,4 +53,16 @@ pub(super) async fn inspect(connection: &Connection) -> Result<DatabaseReport, O
         time: Timestamp::from_millis(unsigned(column(&row, 4)?)),
         latency: begun.elapsed(),
     })
+}
+
+/// Refuses a database that engines use: those that have a lease.
+///
+/// # Errors
+/// [`OpenError::EnginesRunning`]; those of the connection.
+pub(crate) async fn refuse_running(connection: &Connection, address: &Address) -> Result<(), OpenError> {
+    let row = connection.one("SELECT count(*) FROM engines WHERE until > clock_timestamp()", &[]).await?;
+    match unsigned(column(&row, 0)?) {
+        0 => Ok(()),
+        engines => Err(OpenError::EnginesRunning { address: address.to_string(), engines }),
+    }
 }

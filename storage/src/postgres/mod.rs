@@ -21,3 +21,5 @@ pub(crate) mod tables;
 pub(crate) mod tls;
 pub(crate) mod topics;
 pub(crate) mod values;
+pub(crate) mod verify;
+pub(crate) mod whole;

@@ -68,6 +68,11 @@ impl Readers {
             let connection = self.connection().await?;
             match connection.query(sql, parameters).await {
                 Err(Fault::Lost(_) | Fault::Unusable(_)) => self.forget(&connection),
+                // Repeated, it would take as long, on every connection.
+                Err(fault @ Fault::TimedOut(_)) => {
+                    self.forget(&connection);
+                    return Err(fault);
+                }
                 Err(Fault::Busy(_) | Fault::Contended(_)) => {}
                 read => return read,
             }

@@ -90,13 +90,20 @@ pub(crate) async fn check(connection: &Connection) -> Result<(), OpenError> {
 async fn check_durability(connection: &Connection) -> Result<(), OpenError> {
     let sql = "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
     let row = connection.one(sql, &[]).await?;
-    if column::<&str>(&row, 0)? == "off" {
-        return Err(OpenError::NotDurable("synchronous_commit"));
+    let setting = column::<&str>(&row, 0)?;
+    if is_lax(setting) {
+        return Err(OpenError::NotDurable(format!("synchronous_commit is {setting}")));
     }
     if column::<&str>(&row, 1)? == "off" {
         tracing::warn!("fsync is off: the database may be corrupt after a crash of its host");
     }
     Ok(())
+}
+
+/// Returns whether a value of `synchronous_commit` acknowledges commits that a crash or a failover can lose: `off` before they are on
+/// the disk, `local` before they are on the synchronous standby.
+pub(crate) fn is_lax(setting: &str) -> bool {
+    matches!(setting, "off" | "local")
 }
 
 fn refuse_newer(found: Level) -> Result<(), OpenError> {
@@ -135,6 +142,38 @@ pub(crate) async fn migrate(connection: &Connection) -> Result<Vec<&'static str>
     Ok(applied)
 }
 
+/// Applies the migrations that a database lacks in the open transaction.
+///
+/// # Errors
+/// As [`migrate`].
+pub(crate) async fn migrate_inside(connection: &Connection) -> Result<(), OpenError> {
+    connection.run(CREATE_MIGRATIONS).await.map_err(privilege)?;
+    refuse_newer(level(connection).await?)?;
+    for migration in &MIGRATIONS {
+        apply_inside(connection, migration).await?;
+    }
+    Ok(())
+}
+
+/// Returns the tables that have rows, apart from those that a new database has.
+///
+/// # Errors
+/// [`OpenError::SchemaNewer`]; those of the connection.
+pub(crate) async fn filled_tables(connection: &Connection) -> Result<Vec<String>, OpenError> {
+    let found = level(connection).await?;
+    refuse_newer(found)?;
+    if found.level == 0 {
+        return Ok(Vec::new());
+    }
+    let tables = TABLE_NAMES.into_iter().filter(|table| *table != "schema_migrations");
+    let exists = tables.map(|table| {
+        let others = if table == "single_values" { " WHERE name <> 'installation'" } else { "" };
+        format!("SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table}{others})")
+    });
+    let rows = connection.query(&exists.collect::<Vec<_>>().join(" UNION ALL "), &[]).await?;
+    Ok(rows.iter().map(|row| column(row, 0)).collect::<Result<_, Fault>>()?)
+}
+
 /// Applies a migration unless it was applied; returns whether it was.
 async fn apply(connection: &Connection, migration: &Migration) -> Result<bool, OpenError> {
     connection.run("BEGIN").await?;
@@ -156,6 +195,10 @@ async fn apply_inside(connection: &Connection, migration: &Migration) -> Result<
     let inserted = connection.query(sql, &[&level, &migration.name, &oldest]).await.map_err(privilege)?;
     if inserted.is_empty() {
         return Ok(false);
+    }
+    if migration.oldest_program == migration.level && migration.level > 1 {
+        // Each commit reads this table: running programs of older levels finish theirs, and commit no more.
+        connection.run("LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE").await?;
     }
     connection.client().batch_execute(migration.sql).await.map_err(|error| match error.code() {
         Some(&SqlState::DUPLICATE_TABLE) => OpenError::Foreign,

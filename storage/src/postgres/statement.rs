@@ -5,7 +5,10 @@ use std::fmt::{self, Write as _};
 
 use tokio_postgres::types::ToSql;
 
-use crate::postgres::values::{Columns, Kind, Values};
+use crate::postgres::{
+    schema::LEVEL,
+    values::{Columns, Kind, Values},
+};
 
 /// A statement under construction.
 #[derive(Debug, Default)]
@@ -14,6 +17,14 @@ pub(crate) struct Statement {
     guards: Vec<String>,
     values: Vec<Values>,
     expected: Vec<i64>,
+}
+
+/// The last column of each statement that commits: how durable its commit is.
+pub(crate) const DURABILITY: &str = "current_setting('synchronous_commit')";
+
+/// Aborts the statement, by the logarithm of 0, where programs of this level may not use the database any more.
+fn schema_guard() -> String {
+    format!("ln(CASE WHEN (SELECT max(oldest_program) FROM schema_migrations) > {LEVEL} THEN 0 ELSE 1 END::float8)")
 }
 
 /// Returns the type that a list of values has in SQL.
@@ -69,11 +80,12 @@ impl Statement {
         let first = self.values.len() + 1;
         let guards = self.guards.iter().enumerate();
         let guards = guards.map(|(at, name)| format!("(SELECT count(*) FROM {name}) = ${}::bigint", first + at));
-        match self.guards.is_empty() {
-            true => format!("{} SELECT 1", self.parts),
-            // A division by zero aborts the statement in every database that speaks this protocol.
-            false => format!("{} SELECT 1 / ({})::integer", self.parts, guards.collect::<Vec<_>>().join(" AND ")),
-        }
+        // A division by zero aborts the statement in every database that speaks this protocol.
+        let guarded = match self.guards.is_empty() {
+            true => "1".to_owned(),
+            false => format!("1 / ({})::integer", guards.collect::<Vec<_>>().join(" AND ")),
+        };
+        format!("{} SELECT {guarded}, {}, {DURABILITY}", self.parts, schema_guard())
     }
 
     /// Returns the parameters.
@@ -99,7 +111,9 @@ mod tests {
             statement.sql(),
             "WITH a AS (INSERT INTO a SELECT * FROM unnest($1::uuid[], $2::bigint[])), \
              b AS (DELETE FROM b USING unnest($3::uuid[], $4::bigint[]) RETURNING 1) \
-             SELECT 1 / ((SELECT count(*) FROM b) = $5::bigint)::integer"
+             SELECT 1 / ((SELECT count(*) FROM b) = $5::bigint)::integer, \
+             ln(CASE WHEN (SELECT max(oldest_program) FROM schema_migrations) > 1 THEN 0 ELSE 1 END::float8), \
+             current_setting('synchronous_commit')"
         );
         assert_eq!(statement.parameters().len(), 5);
     }

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::{
     batch::{Batch, CommitError, CommitId, Resolution},
-    embedded::metrics::CommitMetrics,
+    conversion::stream::stream,
+    embedded::{maintenance::backup::Rows, metrics::CommitMetrics},
     postgres::{
         address::Address,
         commit::writers::{Shared, Writers, unavailable},
@@ -20,12 +21,13 @@ use crate::{
         readers::Readers,
         resolve, schema, secrets,
         values::{Id, column, unsigned},
+        verify,
     },
     record::vault::{Secrets, Vault},
     store::{
         Store,
         error::{OpenError, Read, ReadError},
-        report::Figures,
+        report::{Figures, Report},
     },
 };
 
@@ -98,6 +100,40 @@ impl PostgresStore {
         Ok(Self { readers: Readers::of(readers, Arc::clone(&shared)), writers, shared })
     }
 
+    /// Encrypts every secret of a database that no engine uses with the vault's current key. Repeated, it continues where it was
+    /// interrupted.
+    ///
+    /// # Errors
+    /// [`OpenError::EnginesRunning`], [`OpenError::MasterKey`]; see [`OpenError`].
+    pub async fn rotate_master_key(address: &Address, vault: &Vault) -> Result<(), OpenError> {
+        secrets::rotate(address, vault).await
+    }
+
+    /// Verifies a database. Engines may use it.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Findings in the data are in the report.
+    pub async fn verify_database(address: &Address) -> Result<Report, OpenError> {
+        let (connection, _) = Connection::open_checked(address, None).await?;
+        verified(connection).await
+    }
+
+    /// Verifies the database of this store, on a connection of its own.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the database cannot be reached.
+    pub async fn verify(&self) -> Result<Report, ReadError> {
+        let connection = self.shared.connect().await?;
+        verified(connection).await.map_err(|error| ReadError::Unavailable(error.to_string()))
+    }
+
+    /// Streams every row as an embedded store has it, all of one snapshot, for a backup or an export. Records that do not decode are
+    /// logged and omitted.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        stream(Arc::clone(&self.shared))
+    }
+
     /// Commits the queued batches, then rejects later ones with [`CommitError::Overloaded`].
     pub async fn close(&self) {
         self.writers.close().await;
@@ -150,6 +186,13 @@ impl PostgresStore {
     ) -> Read<'s, T> {
         Box::pin(async move { Ok(query.await.inspect_err(|fault| self.readers.note(fault))?) })
     }
+}
+
+async fn verified(mut connection: Connection) -> Result<Report, OpenError> {
+    connection.begin_maintenance("REPEATABLE READ").await?;
+    let report = verify::verify(&connection).await?;
+    connection.run("ROLLBACK").await?;
+    Ok(report)
 }
 
 /// Deletes the ids of commits that are too old to be resolved, as many as one statement should.

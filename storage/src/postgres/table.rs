@@ -10,8 +10,8 @@ use crate::postgres::{
     values::{Cell, Columns, Kind},
 };
 
-/// The names of all tables that the program reads and writes.
-pub(crate) const TABLE_NAMES: [&str; 31] = [
+/// The names of all tables of a database that the program reads and writes.
+pub const TABLE_NAMES: [&str; 31] = [
     "merchants",
     "api_keys",
     "accounts",
@@ -270,7 +270,8 @@ impl<T: Table> Rows<T> {
     }
 }
 
-fn names(columns: &[Column]) -> String {
+/// Returns the names of columns, separated by commas.
+pub(crate) fn names(columns: &[Column]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 

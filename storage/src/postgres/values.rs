@@ -111,6 +111,20 @@ impl Kind {
         }
     }
 
+    /// Returns the type as the driver knows it.
+    pub(crate) const fn driver_type(self) -> Type {
+        match self {
+            Self::Uuid => Type::UUID,
+            Self::Integer => Type::INT8,
+            Self::Small => Type::INT2,
+            Self::Whole => Type::INT4,
+            Self::Flag => Type::BOOL,
+            Self::Text => Type::TEXT,
+            Self::Bytes => Type::BYTEA,
+            Self::Time => Type::TIMESTAMPTZ,
+        }
+    }
+
     fn list(self) -> Values {
         match self {
             Self::Uuid => Values::Uuid(Vec::new()),
@@ -165,6 +179,41 @@ pub(crate) enum Cell {
     Text(String),
     Bytes(Vec<u8>),
     Time(Option<Timestamp>),
+}
+
+/// Writes a value of a key as a finding names it.
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Uuid(Some(bits)) => write!(f, "{bits:032x}"),
+            Self::Integer(Some(count)) => write!(f, "{count}"),
+            Self::Small(count) => write!(f, "{count}"),
+            Self::Whole(count) => write!(f, "{count}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Text(text) => f.write_str(text),
+            Self::Bytes(bytes) => bytes.iter().take(20).try_for_each(|byte| write!(f, "{byte:02x}")),
+            Self::Time(Some(time)) => write!(f, "{time}"),
+            Self::Uuid(None) | Self::Integer(None) | Self::Time(None) => f.write_str("none"),
+        }
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
+        match self {
+            Self::Uuid(bits) => bits.map(Id).to_sql(kind, out),
+            Self::Integer(count) => count.to_sql(kind, out),
+            Self::Small(count) => count.to_sql(kind, out),
+            Self::Whole(count) => count.to_sql(kind, out),
+            Self::Flag(flag) => flag.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Bytes(bytes) => bytes.to_sql(kind, out),
+            Self::Time(time) => time.map(Moment).to_sql(kind, out),
+        }
+    }
+
+    accepts!(UUID, INT8, INT2, INT4, BOOL, TEXT, BYTEA, TIMESTAMPTZ);
+    to_sql_checked!();
 }
 
 impl From<u64> for Cell {

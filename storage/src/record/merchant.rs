@@ -134,6 +134,12 @@ pub(crate) fn merchant_facts(bytes: &[u8]) -> Result<MerchantFacts, Damage> {
     })
 }
 
+/// Returns the name of a stored merchant, whether it is active, and when it was created.
+pub(crate) fn merchant_shown(bytes: &[u8]) -> Result<(String, bool, Timestamp), Damage> {
+    let record: MerchantRecord = unseal(VERSION, bytes)?;
+    Ok((record.name, record.is_active, time(record.created_at_ms)))
+}
+
 const SECRET: &str = "secret";
 const PREVIOUS_SECRET: &str = "previous secret";
 

@@ -40,7 +40,7 @@ pub(crate) use ledger::{
     claimed_from_bytes, claimed_to_bytes, cursor_from_bytes, cursor_to_bytes, unmatched_from_bytes, unmatched_to_bytes,
 };
 pub(crate) use merchant::{
-    merchant_facts, merchant_from_bytes, merchant_is_plain, merchant_to_bytes, merchant_to_json,
+    merchant_facts, merchant_from_bytes, merchant_is_plain, merchant_shown, merchant_to_bytes, merchant_to_json,
 };
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 pub(crate) use rate::{rate_from_bytes, rate_to_bytes};

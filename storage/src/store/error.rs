@@ -142,9 +142,27 @@ pub enum OpenError {
     },
     /// The database acknowledges commits before they are durable.
     #[error(
-        "the database loses acknowledged commits in a crash: {0} is off. Turn it on for this database and its user"
+        "the database loses acknowledged commits in a crash or a failover: {0}. Set it to on for this database and its user"
     )]
-    NotDurable(&'static str),
+    NotDurable(String),
+    /// Engines use the database.
+    #[error("the database at {address} is in use by {engines} engines: stop them first")]
+    EnginesRunning {
+        /// The URL, without the password.
+        address: String,
+        /// Number of engines with a lease.
+        engines: u64,
+    },
+    /// A database that must be empty has rows.
+    #[error(
+        "the database at {address} is not empty (rows in {tables}): use a new database, or drop this one and create it again"
+    )]
+    NotEmpty {
+        /// The URL, without the password.
+        address: String,
+        /// The tables that have rows.
+        tables: String,
+    },
     /// A reconnection reached another database than before.
     #[error("the hosts of {0} are different databases: all of them must belong to one cluster")]
     OtherInstallation(String),

@@ -34,7 +34,7 @@ crate::tests!(both_stores_agree, searches_agree_before_and_after_indexing, a_pag
 
 /// A batch that is not part of the model.
 #[derive(Debug, Clone)]
-enum Extra {
+pub(crate) enum Extra {
     Remember { owner: u8, key: u8, minute: u64 },
     Forget { minute: u64 },
     Audit { owner: u8, actor: u8 },
@@ -48,7 +48,7 @@ enum Extra {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(crate) enum Step {
     Tries(Vec<Try>),
     Extra(Extra),
 }
@@ -72,7 +72,7 @@ fn extras() -> impl Strategy<Value = Extra> {
     ]
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         3 => prop::collection::vec(tries(), 1..5).prop_map(Step::Tries),
         2 => extras().prop_map(Step::Extra),
@@ -147,7 +147,7 @@ macro_rules! same {
     };
 }
 
-async fn agree(embedded: &EmbeddedStore, postgres: &PostgresStore) {
+pub(crate) async fn agree(embedded: &EmbeddedStore, postgres: &PostgresStore) {
     let everything = (Timestamp::EPOCH, Timestamp::MAX);
     same! { embedded, postgres:
         open_facilitations();
@@ -237,6 +237,41 @@ async fn compare_lists(embedded: &EmbeddedStore, postgres: &PostgresStore, merch
     }
 }
 
+/// Commits random steps to an embedded store, and to a database if there is one, which has the same outcomes.
+pub(crate) async fn commit(
+    steps: &[Step],
+    embedded: &EmbeddedStore,
+    postgres: Option<&PostgresStore>,
+    model: &mut Model,
+) {
+    for (place, step) in steps.iter().enumerate() {
+        let batch = match step {
+            Step::Tries(tries) => batch_of(tries, model),
+            Step::Extra(extra) => extra.batch(),
+        };
+        let expected = embedded.commit(batch.clone()).await;
+        if let Some(postgres) = postgres {
+            assert_eq!(outcome(&postgres.commit(batch.clone()).await), outcome(&expected), "step {place}");
+        }
+        if expected.is_ok() {
+            let known = match step {
+                Step::Tries(_) => batch,
+                Step::Extra(Extra::Comply { owner, number, .. } | Extra::Admit { owner, number }) => {
+                    create(&payment(*owner, *number))
+                }
+                Step::Extra(_) => continue,
+            };
+            let _ = model.commit(&known);
+        }
+        if place % 16 == 8 {
+            while embedded.index_search(at(1_000_000), 100).await.unwrap() > 0 {}
+            if let Some(postgres) = postgres {
+                index(embedded, postgres).await;
+            }
+        }
+    }
+}
+
 fn both_stores_agree() {
     let runtime = runtime();
     let mut runner: TestRunner = runner();
@@ -244,27 +279,7 @@ fn both_stores_agree() {
         runtime.block_on(async {
             let (embedded, postgres) = (in_memory(), store().await);
             let mut model = Model::default();
-            for (place, step) in steps.iter().enumerate() {
-                let batch = match step {
-                    Step::Tries(tries) => batch_of(tries, &model),
-                    Step::Extra(extra) => extra.batch(),
-                };
-                let expected = embedded.commit(batch.clone()).await;
-                assert_eq!(outcome(&postgres.commit(batch.clone()).await), outcome(&expected), "step {place}");
-                if expected.is_ok() {
-                    let known = match step {
-                        Step::Tries(_) => batch,
-                        Step::Extra(Extra::Comply { owner, number, .. } | Extra::Admit { owner, number }) => {
-                            create(&payment(*owner, *number))
-                        }
-                        Step::Extra(_) => continue,
-                    };
-                    let _ = model.commit(&known);
-                }
-                if place % 16 == 8 {
-                    index(&embedded, &postgres).await;
-                }
-            }
+            commit(&steps, &embedded, Some(&postgres), &mut model).await;
             agree(&embedded, &postgres).await;
             postgres.close().await;
         });

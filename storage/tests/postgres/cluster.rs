@@ -11,7 +11,10 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 /// The user that owns every cluster.
@@ -45,6 +48,13 @@ impl Programs {
     /// Returns a command that runs one of the programs.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(self.folder.join(program.as_ref()));
+        self.confine(&mut command);
+        command
+    }
+
+    /// Returns a command that runs another program as the user of the servers.
+    pub(crate) fn confined(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         self.confine(&mut command);
         command
     }
@@ -89,6 +99,7 @@ pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     server: Option<Child>,
     databases: AtomicUsize,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Cluster {
@@ -110,7 +121,13 @@ impl Cluster {
             .output()
             .expect("initdb runs");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        let mut cluster = Self { programs: programs.clone(), folder, server: None, databases: AtomicUsize::new(0) };
+        let mut cluster = Self {
+            programs: programs.clone(),
+            folder,
+            server: None,
+            databases: AtomicUsize::new(0),
+            log: Arc::default(),
+        };
         cluster.run(settings);
         cluster
     }
@@ -140,9 +157,10 @@ impl Cluster {
             line.contains("database system is ready to accept")
         });
         assert!(ready.is_some(), "the server does not start:\n{before}");
+        let log = Arc::clone(&self.log);
         std::thread::Builder::new()
             .name("server log".to_owned())
-            .spawn(move || lines.for_each(drop))
+            .spawn(move || lines.for_each(|line| log.lock().unwrap_or_else(PoisonError::into_inner).push(line)))
             .expect("a thread");
         self.server = Some(server);
     }
@@ -167,7 +185,7 @@ impl Cluster {
             .expect("pg_basebackup runs");
         assert!(copied.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr));
         let programs = self.programs.clone();
-        let mut standby = Self { programs, folder, server: None, databases: AtomicUsize::new(0) };
+        let mut standby = Self { programs, folder, server: None, databases: AtomicUsize::new(0), log: Arc::default() };
         standby.run(&[]);
         standby
     }
@@ -192,6 +210,16 @@ impl Cluster {
             drop(server.stdin.take());
             let _ = server.wait();
         }
+    }
+
+    /// Returns the lines that the server has logged since the last call.
+    pub(crate) fn take_log(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the folder of the server's socket.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Returns the folder of the server's files.

@@ -8,9 +8,13 @@ mod agreement;
 mod behaviour;
 mod cluster;
 mod commits;
+mod conversion;
 mod duties;
+#[path = "../filled.rs"]
+mod filled;
 #[path = "../model/mod.rs"]
 mod model;
+mod plans;
 #[path = "../samples.rs"]
 mod samples;
 mod schema;
@@ -41,7 +45,15 @@ pub(crate) use tests;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let programs = Programs::find();
-    let all = [schema::tests(), duties::tests(), commits::tests(), agreement::tests(), behaviour::tests()];
+    let all = [
+        schema::tests(),
+        duties::tests(),
+        commits::tests(),
+        conversion::tests(),
+        plans::tests(),
+        agreement::tests(),
+        behaviour::tests(),
+    ];
     let trials = all.into_iter().flatten().map(|(name, test)| {
         let (name, programs) = (name.trim_start_matches("postgres::"), programs.clone());
         Trial::ignorable_test(name, move || match &programs {

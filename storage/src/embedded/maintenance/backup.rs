@@ -12,13 +12,17 @@ use tokio::sync::mpsc;
 
 use crate::{
     embedded::{
+        damage::DamagedRows,
         fault::Fault,
         maintenance::{
             directory::{self, DirectoryLock, LOG_NAMES, UNFINISHED_NAME},
             sealing, verify,
         },
         tables::{self, Tables, meta},
-        wal::{single, snapshot::Snapshot},
+        wal::{
+            single,
+            snapshot::{self, Snapshot},
+        },
     },
     record::{
         self,
@@ -31,9 +35,9 @@ use crate::{
 };
 
 /// Size of a chunk of rows, bytes.
-const CHUNK_BYTES: usize = 256 * 1024;
+pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 /// Maximum number of chunks that wait for the receiver.
-const CHUNKS: usize = 4;
+pub(crate) const CHUNKS: usize = 4;
 /// Maximum number of rows in one transaction of a new file.
 const MAX_TRANSACTION_ROWS: usize = 20_000;
 /// Page cache for a file that is read or written once, bytes.
@@ -114,7 +118,7 @@ impl NewStore {
         Self::create_as(path, path.with_file_name(name))
     }
 
-    fn create_as(path: &Path, unfinished: PathBuf) -> Result<Self, OpenError> {
+    pub(crate) fn create_as(path: &Path, unfinished: PathBuf) -> Result<Self, OpenError> {
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(OpenError::io(&unfinished)(error)),
             _ => {}
@@ -168,19 +172,37 @@ impl NewStore {
     /// # Errors
     /// [`OpenError::Unsound`]; those of the disk. The file does not exist then.
     pub fn finish(mut self, must_be_sound: bool) -> Result<Report, OpenError> {
+        let report = self.complete()?;
+        if must_be_sound && !report.is_sound() {
+            return Err(OpenError::Unsound(Box::new(report)));
+        }
+        self.install()?;
+        Ok(report)
+    }
+
+    /// Syncs the file, which then has every row, and verifies it.
+    pub(crate) fn complete(&mut self) -> Result<Report, OpenError> {
         self.write(Durability::Immediate)?;
         if let Some(mut database) = self.database.take() {
             // The file grows in steps: compaction removes the unused space of the last one.
             database.compact().map_err(Fault::from)?;
         }
         directory::sync_file(&self.unfinished)?;
-        let report = verify::file(&self.unfinished)?;
-        if must_be_sound && !report.is_sound() {
-            return Err(OpenError::Unsound(Box::new(report)));
-        }
+        verify::file(&self.unfinished)
+    }
+
+    /// Renames a completed file to its final name.
+    pub(crate) fn install(&self) -> Result<(), OpenError> {
         fs::rename(&self.unfinished, &self.path).map_err(OpenError::io(&self.path))?;
-        directory::sync_parent(&self.path)?;
-        Ok(report)
+        directory::sync_parent(&self.path)
+    }
+
+    /// Passes a snapshot of a completed file to `work`.
+    pub(crate) fn with_snapshot<T>(
+        &self,
+        work: impl FnOnce(&Snapshot) -> Result<T, OpenError>,
+    ) -> Result<T, OpenError> {
+        with_snapshot(&self.unfinished, work)
     }
 }
 
@@ -272,6 +294,24 @@ fn all(snapshot: &ReadTransaction, take: &mut impl FnMut(Row) -> Result<(), Open
         (Some(error), _) => Err(error),
         (None, read) => Ok(read?),
     }
+}
+
+/// Passes a snapshot of a closed database to `work`. Damaged pages and rows are an error.
+fn with_snapshot<T>(path: &Path, work: impl FnOnce(&Snapshot) -> Result<T, OpenError>) -> Result<T, OpenError> {
+    directory::catch_panic(path, || {
+        let mut database = directory::builder(CACHE_BYTES).open(path).map_err(OpenError::database(path))?;
+        if !database.check_integrity().map_err(OpenError::database(path))? {
+            return Err(OpenError::Corrupt(CHECKSUMS.to_owned()));
+        }
+        directory::check_schema(&database)?;
+        let damages = DamagedRows::default();
+        let transaction = database.begin_read().map_err(Fault::from)?;
+        let done = work(&Snapshot::of(snapshot::Epoch::of(&transaction, &damages)?))?;
+        match damages.count() {
+            0 => Ok(done),
+            rows => Err(OpenError::Corrupt(format!("{rows} rows are damaged: `hivetill verify` lists them"))),
+        }
+    })
 }
 
 /// Replays the log of a locked directory into the database, so that the database file is the whole store.
@@ -372,6 +412,33 @@ impl Idle {
     pub fn verify(&self) -> Result<Report, OpenError> {
         self.fold_log()?;
         verify::file(&self.path())
+    }
+
+    /// Passes a snapshot of the store to `work`. Damaged pages and rows are an error.
+    pub(crate) fn with_snapshot<T>(
+        &self,
+        work: impl FnOnce(&Snapshot) -> Result<T, OpenError>,
+    ) -> Result<T, OpenError> {
+        self.fold_log()?;
+        with_snapshot(&self.path(), work)
+    }
+
+    /// Begins a new store in the directory, which must have none.
+    ///
+    /// # Errors
+    /// [`OpenError::Exists`], [`OpenError::LogOnly`]; those of the disk.
+    pub(crate) fn begin_store(&self) -> Result<NewStore, OpenError> {
+        let path = self.path();
+        if path.try_exists().map_err(OpenError::io(&path))? {
+            return Err(OpenError::Exists(path));
+        }
+        directory::look_for_store(&self.data, true)?;
+        NewStore::create_as(&path, self.data.join(UNFINISHED_NAME))
+    }
+
+    /// Gives a store that root created to the owner of its directory.
+    pub(crate) fn give_to_owner(&self) -> Result<(), OpenError> {
+        directory::chown_to_directory_owner(&self.data, &self.path())
     }
 
     /// Passes every row to `take`. Pages with wrong checksums are an error, because their rows would be copied with

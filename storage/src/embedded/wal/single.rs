@@ -17,6 +17,11 @@ pub(crate) fn second(name: &str) -> String {
     format!("{name} (copy)")
 }
 
+/// Returns the name of a value by the name of one of its rows.
+pub(crate) fn first(name: &str) -> &str {
+    name.strip_suffix(" (copy)").unwrap_or(name)
+}
+
 /// Returns a value.
 ///
 /// # Errors

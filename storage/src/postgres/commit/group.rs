@@ -196,12 +196,9 @@ const TOUCH: &str = "UPDATE commits AS t SET committed_at = t.committed_at FROM 
      WHERE t.id = u.id AND t.unindexed_payments IS NOT NULL";
 
 fn write_audit(working: &Working, statement: &mut Statement) {
-    let mut rows = Columns::of([Kind::Uuid, Kind::Uuid, Kind::Text, Kind::Time, Kind::Bytes]);
+    let mut rows = Columns::of(AuditRow::VALUES.iter().map(|(_, kind)| *kind));
     for entry in &working.audit {
-        let merchant = entry.merchant.bits();
-        let actor = entry.actor.merchant.map(MerchantId::bits).filter(|actor| *actor != merchant);
-        let (action, at) = (Cell::from(entry.action.as_str()), entry.at);
-        rows.push([merchant.into(), actor.into(), action, at.into(), record::audit_to_bytes(entry.clone()).into()]);
+        rows.push(AuditRow(entry.clone()).cells());
     }
     if rows.rows > 0 {
         statement.add(format_args!("audit_log_new"), AUDIT, rows, None);

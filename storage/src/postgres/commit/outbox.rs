@@ -18,6 +18,7 @@ use crate::{
         statement::Statement,
         tables::webhooks::{AttemptRow, DeliveryRow, EndpointRow, EventRow, ListRow},
         values::{Cell, Columns, Kind},
+        whole::Shape,
     },
 };
 
@@ -168,14 +169,14 @@ pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
 pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
     let mut merchants: Vec<u128> = working.deliveries.changes().map(|(key, ..)| key.0).collect();
     merchants.dedup();
-    let mut unread = Columns::of([Kind::Uuid, Kind::Small, Kind::Integer, Kind::Time]);
+    let mut unread = Columns::of(HEAD_SHAPE.columns().map(|(_, kind)| *kind));
     let mut read = Columns::of([Kind::Uuid, Kind::Integer, Kind::Time]);
     for merchant in merchants {
         let queue = working.queues.get(&merchant);
         let Some(head) = head(working, merchant, queue) else { continue };
         match queue.and_then(|queue| queue.head.as_ref()) {
             Some(before) => read.push([merchant.into(), before.version.into(), head.into()]),
-            None => unread.push([merchant.into(), Cell::Small(bucket_of(merchant)), 1_u64.into(), head.into()]),
+            None => unread.push(head_cells(merchant, head)),
         }
     }
     if unread.rows > 0 {
@@ -193,6 +194,18 @@ const UNREAD_HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, bucket, 
 const READ_HEADS: &str = "UPDATE outbox_heads AS t SET version = t.version + 1, due_at = CASE \
      WHEN t.version = u.version THEN u.due_at ELSE least(t.due_at, u.due_at) END \
      FROM {unnest} AS u (merchant_id, version, due_at) WHERE t.merchant_id = u.merchant_id";
+
+/// The columns of the heads of queues.
+pub(crate) const HEAD_SHAPE: Shape = Shape::new(
+    "outbox_heads",
+    &[("merchant_id", Kind::Uuid)],
+    &[("bucket", Kind::Small), ("version", Kind::Integer), ("due_at", Kind::Time)],
+);
+
+/// Returns the first row of the head of a queue.
+pub(crate) fn head_cells(merchant: u128, due_at: Timestamp) -> Vec<Cell> {
+    vec![merchant.into(), Cell::Small(bucket_of(merchant)), 1_u64.into(), due_at.into()]
+}
 
 /// Returns the bucket of a merchant.
 fn bucket_of(merchant: u128) -> i16 {

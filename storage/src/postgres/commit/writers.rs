@@ -2,6 +2,7 @@
 //! contend for rows.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -175,13 +176,23 @@ impl Writer {
             }
             let (batches, replies): (Vec<_>, Vec<_>) = group.into_iter().unzip();
             let begun = Instant::now();
-            let outcomes = self.commit(&batches, 0, begun + COMMIT_TIMEOUT).await;
+            let outcomes = self.commit_or_restart(&batches, begun + COMMIT_TIMEOUT).await;
             let applied = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
             self.shared.metrics.committed(outcomes.len(), applied, begun.elapsed());
             for (reply, outcome) in replies.into_iter().zip(outcomes) {
                 let _ = reply.send(outcome);
             }
         }
+    }
+
+    /// Commits batches as one group. After a panic their outcomes are unknown, and the writer goes on with a new connection.
+    async fn commit_or_restart(&mut self, batches: &[Prepared], deadline: Instant) -> Outcomes {
+        if let Ok(outcomes) = AssertUnwindSafe(self.commit(batches, 0, deadline)).catch_unwind().await {
+            return outcomes;
+        }
+        tracing::error!(batches = batches.len(), "a writer of the store panicked and starts again");
+        self.connection = None;
+        batches.iter().map(|_| Err(CommitError::Unknown("the writer panicked".to_owned()))).collect()
     }
 
     /// Commits batches as one group. Commits them one by one if a single one may be the cause of a failure, or if other writers are
@@ -229,7 +240,7 @@ impl Writer {
         let context = Context { vault: &self.shared.vault, slot, is_careful };
         let decided = decide(&connection, batches, id, &context).await;
         let decided = match decided {
-            Err(Fault::Lost(why)) => return Err(Fault::Lost(why)),
+            Err(Fault::Lost(why) | Fault::TimedOut(why)) => return Err(Fault::Lost(why)),
             Err(Fault::Unusable(why)) => return Err(Fault::Busy(why)),
             decided => decided,
         };
@@ -240,7 +251,7 @@ impl Writer {
         let written = connection.write(&statement.sql(), &statement.parameters()).await;
         match written {
             Ok(_) => {}
-            Err(Fault::Lost(why)) => match resolve::until(&self.shared, id, deadline).await {
+            Err(Fault::Lost(why) | Fault::TimedOut(why)) => match resolve::until(&self.shared, id, deadline).await {
                 Ok((connection, Resolution::Applied)) => self.connection = Some(connection),
                 Ok((connection, Resolution::Forbidden)) => {
                     self.connection = Some(connection);
@@ -272,7 +283,7 @@ fn refusal(fault: Fault, is_late: bool) -> Option<CommitError> {
             tracing::error!(%fault, "refused a write: {fault}");
             Some(CommitError::Conflict { what: fault.to_string() })
         }
-        Fault::Failed(why) => {
+        Fault::Failed(why) | Fault::NewerSchema(why) => {
             tracing::error!(why, "the database refused a write");
             Some(unavailable(why))
         }

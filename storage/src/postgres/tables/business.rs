@@ -1,6 +1,7 @@
 //! Rows of compliance, billing, idempotency keys, the audit log and single values.
 
 use engine::{
+    audit::Entry,
     billing::{Month, Period},
     compliance::ComplianceStatus,
     idempotency::IdempotencyRecord,
@@ -15,6 +16,7 @@ use crate::{
         fault::Fault,
         table::{Collision, Column, Table},
         values::{Cell, Id, Kind, Moment, bytes_of, column, unsigned},
+        whole::{Whole, named},
     },
     record,
 };
@@ -183,6 +185,42 @@ pub(crate) fn idempotency_record(merchant: u128, key: [u8; 32], bytes: &[u8]) ->
     record::idempotency_from_bytes(merchant, key, bytes).map_err(Fault::damaged("idempotency", merchant))
 }
 
+/// An entry of the audit log, which commits only append.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditRow(pub(crate) Entry);
+
+impl Table for AuditRow {
+    type Key = u64;
+
+    const NAME: &'static str = "audit_log";
+    const KEY: &'static [Column] = &[("seq", Kind::Integer)];
+    const VALUES: &'static [Column] = &[
+        ("merchant_id", Kind::Uuid),
+        ("actor_id", Kind::Uuid),
+        ("action", Kind::Text),
+        ("happened_at", Kind::Time),
+        ("record", Kind::Bytes),
+    ];
+    const READ: &'static [&'static str] = &["record"];
+
+    fn key_cells(key: &u64) -> Vec<Cell> {
+        vec![(*key).into()]
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let merchant = self.0.merchant.bits();
+        let actor = self.0.actor.merchant.map(MerchantId::bits).filter(|actor| *actor != merchant);
+        let (action, at) = (Cell::from(self.0.action.as_str()), self.0.at);
+        vec![merchant.into(), actor.into(), action, at.into(), record::audit_to_bytes(self.0.clone()).into()]
+    }
+
+    fn read(row: &Row) -> Result<(u64, Self), Fault> {
+        let seq = unsigned(column(row, 0)?);
+        let entry = record::audit_from_bytes(seq, column(row, 1)?).map_err(Fault::damaged("audit_log", seq))?;
+        Ok((seq, Self(entry)))
+    }
+}
+
 /// A single value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SingleRow {
@@ -230,6 +268,20 @@ impl ReconciledRow {
     /// Returns the row of a day.
     pub(crate) fn of(version: u64, day: &Day) -> Self {
         Self { version, checked_at: Some(day.checked_at), record: record::day_to_bytes(day.clone()) }
+    }
+
+    /// Returns the record; it is empty for a row that was loaded.
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.record
+    }
+}
+
+impl Whole for ReconciledRow {
+    fn whole(row: &Row) -> Result<(Timestamp, Self), Fault> {
+        let (from, reconciled) = Self::read(row)?;
+        let record: Vec<u8> = named(row, "record")?;
+        record::day_from_bytes(&record).map_err(Fault::damaged("reconciled_days", from))?;
+        Ok((from, Self { record, ..reconciled }))
     }
 }
 

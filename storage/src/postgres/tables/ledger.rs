@@ -4,7 +4,7 @@ use engine::{
     account::AccountName,
     ids::PaymentId,
     ledger::{ChainPosition, TxId},
-    money::Money,
+    money::{Currency, Money},
     time::Timestamp,
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
@@ -15,7 +15,8 @@ use crate::{
     postgres::{
         fault::Fault,
         table::{Collision, Column, Table},
-        values::{Cell, Id, Kind, bytes_of, column, unsigned},
+        values::{Cell, Id, Kind, Moment, bytes_of, column, unsigned},
+        whole::Whole,
     },
     record::{self},
     store::ledger_entries::LedgerEntryKey,
@@ -274,9 +275,25 @@ impl Table for EntryRow {
     }
 }
 
+impl Whole for EntryRow {
+    fn whole(row: &Row) -> Result<(Self::Key, Self), Fault> {
+        let name: &str = column(row, 0)?;
+        let damaged = |why: String| Fault::inconsistent("ledger_entries", name, why);
+        let account = AccountName::parse(name).map_err(|why| damaged(why.to_string()))?;
+        let (Moment(at), tx_id, Id(payment)) = (column(row, 1)?, bytes_of(row, 2)?, column(row, 5)?);
+        let op_in_tx = u32::try_from(column::<i64>(row, 3)?).map_err(|why| damaged(why.to_string()))?;
+        let kind = u32::try_from(column::<i16>(row, 4)?).map_err(|why| damaged(why.to_string()))?;
+        let code: &str = column(row, 7)?;
+        let currency = Currency::ALL.into_iter().find(|one| one.code() == code);
+        let currency = currency.ok_or_else(|| damaged(format!("{code} is no currency")))?;
+        let money = Money::new(unsigned(column(row, 6)?), currency);
+        Ok(((account, EntryKey(at.millis(), tx_id, op_in_tx, kind, payment)), Self(money)))
+    }
+}
+
 /// Time in milliseconds, transaction, operation, kind and payment of a ledger entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EntryKey(u64, [u8; 20], u32, u32, u128);
+pub(crate) struct EntryKey(pub(crate) u64, pub(crate) [u8; 20], pub(crate) u32, pub(crate) u32, pub(crate) u128);
 
 impl From<LedgerEntryKey> for EntryKey {
     fn from(key: LedgerEntryKey) -> Self {

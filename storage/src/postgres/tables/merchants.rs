@@ -8,6 +8,7 @@ use crate::{
         fault::Fault,
         table::{Column, Table},
         values::{Cell, Id, Kind, Moment, bytes_of, column, unsigned},
+        whole::Whole,
     },
     record::{self, merchant::MerchantFacts, vault::Vault},
 };
@@ -26,6 +27,19 @@ impl MerchantRow {
     pub(crate) fn of(merchant: Merchant, vault: &Vault) -> Self {
         let shown = Some((merchant.name.clone(), merchant.is_active, merchant.created_at));
         Self { facts: MerchantFacts::of(&merchant), shown, record: record::merchant_to_bytes(merchant, vault) }
+    }
+
+    /// Returns the row of a record, with every column. Its secrets stay as they are.
+    pub(crate) fn decoded(id: u128, record: Vec<u8>) -> Result<Self, Fault> {
+        let damaged = || Fault::damaged("merchants", MerchantId::from_bits(id));
+        let facts = record::merchant_facts(&record).map_err(damaged())?;
+        let shown = record::merchant_shown(&record).map_err(damaged())?;
+        Ok(Self { facts, shown: Some(shown), record })
+    }
+
+    /// Returns the record.
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.record
     }
 }
 
@@ -75,6 +89,13 @@ impl Table for MerchantRow {
         let (Id(id), record) = (column(row, 0)?, column::<Vec<u8>>(row, 1)?);
         let facts = record::merchant_facts(&record).map_err(Fault::damaged("merchants", MerchantId::from_bits(id)))?;
         Ok((id, Self { facts, shown: None, record }))
+    }
+}
+
+impl Whole for MerchantRow {
+    fn whole(row: &Row) -> Result<(u128, Self), Fault> {
+        let Id(id) = column(row, 0)?;
+        Ok((id, Self::decoded(id, column(row, 1)?)?))
     }
 }
 

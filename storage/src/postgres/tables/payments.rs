@@ -14,6 +14,7 @@ use crate::{
         fault::Fault,
         table::{Collision, Column, Table},
         values::{Cell, Id, Kind, bytes_of, column, unsigned},
+        whole::{Whole, named},
     },
     record::{self, indexed::PaymentFacts, summary::facet},
 };
@@ -33,6 +34,15 @@ impl PaymentRow {
         let record = record::payment_to_bytes(payment);
         let facts = PaymentFacts::of(payment, &record);
         Self { facts, shown: Some((payment.pay_to, payment.expires_at)), record }
+    }
+
+    /// Returns the payment of a record and its row, with every column.
+    pub(crate) fn decoded(id: u128, record: Vec<u8>) -> Result<(Payment, Self), Fault> {
+        let id = PaymentId::from_bits(id);
+        let payment = record::payment_from_bytes(id, &record).map_err(Fault::damaged("payments", id))?;
+        let facts = PaymentFacts::of(&payment, &record);
+        let shown = Some((payment.pay_to, payment.expires_at));
+        Ok((payment, Self { facts, shown, record }))
     }
 
     /// Returns a row that was stored.
@@ -107,6 +117,13 @@ impl Table for PaymentRow {
     }
 }
 
+impl Whole for PaymentRow {
+    fn whole(row: &Row) -> Result<(u128, Self), Fault> {
+        let Id(id) = column(row, 0)?;
+        Ok((id, Self::decoded(id, column(row, 1)?)?.1))
+    }
+}
+
 /// The key of a transfer: payment, transaction, operation.
 pub(crate) type TransferKey = (u128, [u8; 20], u32);
 
@@ -159,6 +176,15 @@ impl Table for TransferRow {
         let (Id(payment), tx_id) = (column(row, 0)?, bytes_of(row, 1)?);
         let key = (payment, tx_id, u32::try_from(unsigned(column(row, 2)?)).unwrap_or(u32::MAX));
         Ok((key, Self { credit: credit(key, column(row, 3)?)?, merchant: MerchantId::from_bits(0) }))
+    }
+}
+
+impl Whole for TransferRow {
+    fn whole(row: &Row) -> Result<(TransferKey, Self), Fault> {
+        let (key, transfer) = Self::read(row)?;
+        // The record does not repeat the merchant of the payment.
+        let Id(merchant) = named(row, "merchant_id")?;
+        Ok((key, Self { merchant: MerchantId::from_bits(merchant), ..transfer }))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
         fault::Fault,
         table::{Column, Table},
         values::{Cell, Id, Kind, Moment, column, unsigned},
+        whole::{Whole, named},
     },
     record::{self, event::AttemptKey},
 };
@@ -31,6 +32,11 @@ impl EventRow {
     /// Returns the row of an event.
     pub(crate) const fn of(event: EventRecord) -> Self {
         Self { id: event.id.bits(), happened_at: event.at, event: Some(event) }
+    }
+
+    /// Returns the event; none of a row that was loaded.
+    pub(crate) const fn event(&self) -> Option<&EventRecord> {
+        self.event.as_ref()
     }
 }
 
@@ -66,6 +72,15 @@ impl Table for EventRow {
     fn read(row: &Row) -> Result<(Self::Key, Self), Fault> {
         let (Id(merchant), Id(id), Moment(happened_at)) = (column(row, 0)?, column(row, 2)?, column(row, 3)?);
         Ok(((merchant, unsigned(column(row, 1)?)), Self { id, happened_at, event: None }))
+    }
+}
+
+impl Whole for EventRow {
+    fn whole(row: &Row) -> Result<((u128, u64), Self), Fault> {
+        let (key, _) = Self::read(row)?;
+        let damaged = Fault::damaged("events", format!("{} of {}", key.1, MerchantId::from_bits(key.0)));
+        let event = record::event_from_bytes(key, named(row, "record")?).map_err(damaged)?;
+        Ok((key, Self::of(event)))
     }
 }
 
