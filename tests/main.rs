@@ -26,6 +26,7 @@ mod interop;
 mod keys;
 mod ledgers;
 mod limits;
+mod listen;
 mod load;
 mod merchants;
 mod modes;
@@ -123,6 +124,7 @@ fn main() -> ExitCode {
         ledgers::tests(),
         hardfork::tests(),
         limits::tests(),
+        listen::tests(),
         load::tests(),
         recovery::tests(),
         reliability::all(),

@@ -110,7 +110,8 @@ fn maintain(data: &std::path::Path, store: &str, node: &str) {
     let verified = succeed(&["verify", store, "--json"]);
     let report: Value = serde_json::from_str(&verified).expect("a line of JSON");
     assert_eq!((&report["sound"], &report["tables"]["merchants"]), (&json!(true), &json!(1)), "{report}");
-    let named = succeed(&["admin", "export-account", "alice", "--data", path(data), "--network=dev", "--node", node, store]);
+    let named =
+        succeed(&["admin", "export-account", "alice", "--data", path(data), "--network=dev", "--node", node, store]);
     assert!(named.lines().count() > 1 && named.contains("\"record\":\"transfer\""), "{named}");
     let rotated = run(&["rotate-master-key", "--data", path(data), store]);
     assert!(rotated.code == Some(5) && rotated.stderr.contains("in use by 1 engines"), "{rotated:?}");

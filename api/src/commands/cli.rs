@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use super::{
     admin, dev, doctor, facade,
     failure::{self, Failure},
-    gate, ledger, load, master_key, mcp, migrate, migrate_store, pay, serve, show_config, simulate, store, transfer,
-    tx, wallet,
+    gate, ledger, listen, load, master_key, mcp, migrate, migrate_store, pay, serve, show_config, simulate, store,
+    transfer, trigger, tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.
@@ -43,6 +43,10 @@ enum Command {
     Mcp(mcp::Args),
     /// Require x402 payments in front of any HTTP API: a reverse proxy with a price for each route
     Gate(Box<gate::Args>),
+    /// Forward the events of a merchant to a local URL, signed like webhooks
+    Listen(listen::Args),
+    /// Produce an event with play money on a development ledger
+    Trigger(Box<trigger::Args>),
     /// Load a running gateway, and report throughput, latency and errors
     Load(load::Args),
     /// Inspect transactions
@@ -113,6 +117,8 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Wallet(args) => Box::pin(wallet::run(args)).await,
             Command::Mcp(args) => Box::pin(mcp::run(args)).await,
             Command::Gate(args) => Box::pin(gate::run(*args)).await,
+            Command::Listen(args) => Box::pin(listen::run(args)).await,
+            Command::Trigger(args) => Box::pin(trigger::run(*args)).await,
             Command::Load(args) => Box::pin(load::run(args)).await,
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
@@ -161,6 +167,8 @@ mod tests {
             "hivetill config --reference",
             "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
             "hivetill ledger --listen 127.0.0.1:0 --state f",
+            "hivetill listen --forward-to http://127.0.0.1:9000/hook --api-key k --events payment.exception,x402.settled --after 0 --json",
+            "hivetill trigger payment.overpaid --api-key k --control http://127.0.0.1:1 --metadata orderId=A-1 --json",
             "hivetill admin payment pay_01k --data d --json",
             "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
         ] {

@@ -1,13 +1,7 @@
 //! The tools of a merchant: calls of the gateway's REST API with the merchant's key.
 
-use std::{fmt, time::Duration};
-
 use engine::money::Money;
-use reqwest::{
-    Client, Method, Url,
-    header::{AUTHORIZATION, HeaderValue},
-    redirect::Policy,
-};
+use reqwest::{Method, Url};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -15,22 +9,15 @@ use super::{
     advice,
     wallet_tools::{Refused, parse, refused},
 };
-use crate::commands::failure::Failure;
-
-const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::commands::{
+    failure::Failure,
+    rest_client::{CallError, RestClient, text},
+};
 
 /// The gateway's API as a merchant sees it.
+#[derive(Debug)]
 pub(super) struct Merchant {
-    client: Client,
-    base: Url,
-    authorization: HeaderValue,
-}
-
-/// Hides the key.
-impl fmt::Debug for Merchant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Merchant").field("base", &self.base.as_str()).finish_non_exhaustive()
-    }
+    client: RestClient,
 }
 
 /// Arguments of `create_payment`.
@@ -65,14 +52,7 @@ struct One {
 
 impl Merchant {
     pub(super) fn new(base: &Url, key: &str) -> Result<Self, Failure> {
-        let unfit = || Failure::Other("HIVETILL_API_KEY is not a valid header value".to_owned());
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| unfit())?;
-        authorization.set_sensitive(true);
-        let client = Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build();
-        let client = client.map_err(|error| Failure::Other(format!("cannot create a client: {error}")))?;
-        let mut base = base.clone();
-        base.set_query(None);
-        Ok(Self { client, base, authorization })
+        Ok(Self { client: RestClient::new(base, key)? })
     }
 
     pub(super) async fn create_payment(&self, arguments: Value) -> Result<Value, Refused> {
@@ -123,33 +103,14 @@ impl Merchant {
         body: Option<&Value>,
         idempotency_key: Option<&str>,
     ) -> Result<Value, Refused> {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            // Each segment is escaped, so that an id cannot select another route.
-            segments.pop_if_empty().extend(["api", "public"]).extend(path);
-        }
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let mut request = self.client.request(method, url).header(AUTHORIZATION, self.authorization.clone());
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        if let Some(key) = idempotency_key {
-            request = request.header("idempotency-key", key);
-        }
-        let unreachable = |error: reqwest::Error| {
-            let message = format!("the gateway is unreachable: {}", error.without_url());
-            refused("gateway_unreachable", &message, advice::after_call(503))
+        let (status, body) = match self.client.call(method, path, query, body, idempotency_key).await {
+            Ok(body) => return Ok(body),
+            Err(error @ CallError::Unreachable(_)) => {
+                return Err(refused("gateway_unreachable", &error.to_string(), advice::after_call(503)));
+            }
+            Err(CallError::Refused { status, body }) => (status, body),
         };
-        let response = request.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let body: Value = response.json().await.map_err(unreachable)?;
-        if status < 300 {
-            return Ok(body);
-        }
-        let text = |member: &str| body[member].as_str().unwrap_or_default().to_owned();
-        let mut result = refused(&text("reason"), &text("statusMessage"), advice::after_call(status));
+        let mut result = refused(text(&body, "reason"), text(&body, "statusMessage"), advice::after_call(status));
         result["httpStatus"] = status.into();
         result["details"] = body["details"].clone();
         Err(result)

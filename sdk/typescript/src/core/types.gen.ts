@@ -920,6 +920,21 @@ export type Crossing = {
     window: 'single' | '24h' | '30d' | 'near_single';
 };
 
+export type CurrentStatus = {
+    /**
+     * When the payment was completed; `null` before.
+     */
+    completedAt: string | null;
+    /**
+     * The id of the payment.
+     */
+    id: string;
+    /**
+     * The state. `completed`, `failed`, `user_cancelled` and `system_cancelled` are final and never change.
+     */
+    status: 'pending' | 'processing' | 'completed' | 'failed' | 'user_cancelled' | 'system_cancelled';
+};
+
 export type Delivery = {
     /**
      * How many attempts were made.
@@ -2792,21 +2807,6 @@ export type Settled = {
      * The id of the transaction on the ledger.
      */
     txId: string;
-};
-
-export type CurrentStatus = {
-    /**
-     * When the payment was completed; `null` before.
-     */
-    completedAt: string | null;
-    /**
-     * The id of the payment.
-     */
-    id: string;
-    /**
-     * The state. `completed`, `failed`, `user_cancelled` and `system_cancelled` are final and never change.
-     */
-    status: 'pending' | 'processing' | 'completed' | 'failed' | 'user_cancelled' | 'system_cancelled';
 };
 
 /**
