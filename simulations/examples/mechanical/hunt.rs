@@ -73,13 +73,7 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
         .collect();
     fs::write(tree.join("mutants.json"), serde_json::to_string_pretty(&listed)?)?;
     println!("{} mutants compile; an optimised build of them follows", listed.len());
-    let arguments = ["build", "--quiet", "--release", "-p", "simulations", "--example", "mechanical"];
-    let mut build = Command::new("cargo");
-    // The optimiser's last percents are not worth their time here; wrong arithmetic has to be noticed.
-    build.args(arguments).current_dir(&tree).env("RUSTFLAGS", "-A warnings");
-    build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    if !build.status()?.success() {
+    if !tree::cargo("build", &tree).status()?.success() {
         return Err("the mutants do not build".into());
     }
     let (code, output) = run(&tree, "none", &[FIRST], Limits::WIDEST)?;
