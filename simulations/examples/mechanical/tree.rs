@@ -37,7 +37,7 @@ const LEFT_OUT: &[&str] = &[
     "actors/src/webhooks/http.rs",
     "actors/src/payments/transfer_log.rs",
     "actors/src/scanner/unknown_operations.rs",
-    "storage/src/embedded/commit/interleavings.rs",
+    "storage/src/embedded/commit/interleavings",
     "storage/src/embedded/commit/queue.rs",
 ];
 
@@ -71,8 +71,8 @@ pub mod mechanical {
 pub(crate) fn find(root: &Path) -> Result<(BTreeMap<String, String>, Vec<Mutant>)> {
     let (mut sources, mut mutants) = (BTreeMap::new(), Vec::new());
     for file in tracked(root)? {
-        let is_source = SOURCES.iter().any(|one| file.starts_with(one)) && !LEFT_OUT.contains(&file.as_str());
-        if is_source && file.ends_with(".rs") && !file.contains("test") {
+        let is_in = |paths: &[&str]| paths.iter().any(|path| file.starts_with(path));
+        if is_in(SOURCES) && !is_in(LEFT_OUT) && file.ends_with(".rs") && !file.contains("test") {
             let source = fs::read_to_string(root.join(&file))?;
             mutants.extend(rules::mutants_of(&file, &source)?);
             sources.insert(file, source);
@@ -128,10 +128,7 @@ pub(crate) fn grow(root: &Path, tree: &Path, tell: impl Fn(&str)) -> Result<Vec<
                     |(file, at): &(String, Range<usize>)| written.get(file).and_then(|page| page.owners(at, own));
                 spans.iter().filter_map(page).min_by_key(|(size, _)| *size)
             };
-            let near = || {
-                let (file, at) = spans.first()?;
-                Some((0, written.get(file)?.near(at)))
-            };
+            let near = || spans.iter().find_map(|(file, at)| Some((0, written.get(file)?.near(at))));
             let found = owners(true).or_else(|| owners(false)).or_else(near);
             out.extend(found.into_iter().flat_map(|(_, numbers)| numbers));
         }
@@ -190,11 +187,7 @@ fn check(tree: &Path) -> Result<Vec<Spans>> {
         let mut spans = of(message);
         spans.sort_by_key(|span| !span["is_primary"].as_bool().unwrap_or(false));
         spans.extend(message["children"].as_array().into_iter().flatten().flat_map(of));
-        let place = |span: &serde_json::Value| {
-            let at = |name: &str| usize::try_from(span[name].as_u64()?).ok();
-            Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))
-        };
-        let spans: Vec<_> = spans.iter().filter_map(place).collect();
+        let spans: Vec<_> = spans.iter().flat_map(with_expansions).filter_map(place).collect();
         // What a crate has no errors of its own for says only how many there were.
         if !spans.is_empty() {
             errors.push(spans);
@@ -204,6 +197,16 @@ fn check(tree: &Path) -> Result<Vec<Spans>> {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
     Ok(errors)
+}
+
+/// Returns a span, and where the macros are expanded that it is in.
+fn with_expansions(span: &serde_json::Value) -> impl Iterator<Item = &serde_json::Value> {
+    std::iter::successors(Some(span), |span| Some(&span["expansion"]["span"]).filter(|outer| outer.is_object()))
+}
+
+fn place(span: &serde_json::Value) -> Option<(String, Range<usize>)> {
+    let at = |name: &str| usize::try_from(span[name].as_u64()?).ok();
+    Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))
 }
 
 /// A file with mutants written into it.
