@@ -183,7 +183,8 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
             }
         }
         Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
-        Some(10) => said.lines().last().unwrap_or("noticed").to_owned(),
+        // The text of a panic may have several lines.
+        Some(10) => said.lines().rev().find(|line| line.starts_with("noticed")).unwrap_or("noticed").to_owned(),
         code => format!("noticed by its death: {code:?}"),
     })
 }
