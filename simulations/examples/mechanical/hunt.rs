@@ -185,6 +185,8 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
         Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
         // The text of a panic may have several lines.
         Some(10) => said.lines().rev().find(|line| line.starts_with("noticed")).unwrap_or("noticed").to_owned(),
+        // The trial itself failed, as without a file that it needs: that says nothing of the mutant.
+        Some(1) => return Err(format!("the simulations cannot run: {said}").into()),
         code => format!("noticed by its death: {code:?}"),
     })
 }

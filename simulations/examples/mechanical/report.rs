@@ -112,7 +112,7 @@ const INTRODUCTION: &str = "# Mechanical mutants
 
 Mutants that rules make: a comparison, condition, constant, operator or method replaced, a statement or a match arm removed,
 an argument swapped, a value dropped, an error ignored, a number off by one. `simulations/examples/mechanical` writes them
-into a copy of the workspace, each behind a run-time switch. Each may take the scenario library and 300 seeds. Not mutated:
+into a copy of the workspace, each behind a run-time switch. Each takes the scenario library and seeds (`--seeds`). Not mutated:
 metrics and logs; HTTP, which a simulation replaces; the threads of the writer, whose interleavings loom explores; the store
 in PostgreSQL, whose tests compare it with the embedded one. Share is what was noticed of those that are not equivalent.
 
