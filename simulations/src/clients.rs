@@ -53,6 +53,7 @@ mod other_engine;
 mod ownership;
 mod payloads;
 mod reads;
+mod replays;
 mod responses;
 mod sellers;
 mod session_actions;

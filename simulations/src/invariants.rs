@@ -216,6 +216,8 @@ invariants! {
     "engines-outlive-their-store", "L7", Check::Simulation, "No engine of a shared store exits because the store cannot be reached for a while.";
     "failures-are-bridged", "L7", Check::Simulation, "While the engines of a shared store fail one at a time, nothing waits longer than a lease and ten block intervals.";
     "requests-are-shared", "L6", Check::Simulation, "Several engines request about as many heads and blocks of each node as one engine.";
+    "opened-once-the-chain-is-followed", "S7", Check::Payment(opened_once_the_chain_is_followed), "A payment is created only once the engine follows the chain from a block whose number is durable.";
+    "replays-are-complete", "G6", Check::Simulation, "A replay sends every event of its time that was not delivered, and is refused for a time that is not within the last 30 days.";
     "expected", "", Check::Simulation, "What the scenario expects.";
 }
 

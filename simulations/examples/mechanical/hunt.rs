@@ -73,13 +73,7 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
         .collect();
     fs::write(tree.join("mutants.json"), serde_json::to_string_pretty(&listed)?)?;
     println!("{} mutants compile; an optimised build of them follows", listed.len());
-    let arguments = ["build", "--quiet", "--release", "-p", "simulations", "--example", "mechanical"];
-    let mut build = Command::new("cargo");
-    // Full optimization is not worth its compile time here; overflow must be detected.
-    build.args(arguments).current_dir(&tree).env("RUSTFLAGS", "-A warnings");
-    build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    if !build.status()?.success() {
+    if !tree::cargo("build", &tree).status()?.success() {
         return Err("the mutants do not build".into());
     }
     let (code, output) = run(&tree, "none", &[FIRST], Limits::WIDEST)?;
@@ -160,7 +154,7 @@ fn chosen(tree: &Path, which: &Which, listed: &[Value]) -> Result<Vec<usize>> {
             all.filter(|number| text.contains(name(number))).collect()
         }
         Which::Again => {
-            let is_left = |one: &Value| !one["outcome"].as_str().is_some_and(|outcome| outcome.starts_with("noticed"));
+            let is_left = |one: &Value| !one["outcome"].as_str().is_some_and(|outcome| outcome.starts_with("killed"));
             all.filter(|number| hunted.get(name(number)).is_some_and(is_left)).collect()
         }
     })
@@ -189,7 +183,10 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
             }
         }
         Some(code) if code == TIMED_OUT.0 => "killed by its time limit: it does not end".to_owned(),
-        Some(10) => output.lines().last().unwrap_or("noticed").to_owned(),
+        // The text of a panic may have several lines.
+        Some(10) => output.lines().rev().find(|line| line.starts_with("killed")).unwrap_or("killed").to_owned(),
+        // The run itself failed, for example without a file that it needs: that is not a result about the mutant.
+        Some(1) => return Err(format!("the simulations cannot run: {output}").into()),
         code => format!("killed by its exit code: {code:?}"),
     })
 }

@@ -26,7 +26,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const USAGE: &str = "mechanical grow TREE
 mechanical hunt TREE [--count N] [--seed N] [--seeds N] [--jobs N]   draws mutants
 mechanical hunt TREE --of FILE [--seeds N] [--jobs N]                hunts those that a report or a list names
-mechanical hunt TREE --again [--seeds N] [--jobs N]                  hunts those again that nothing has noticed
+mechanical hunt TREE --again [--seeds N] [--jobs N]                  hunts again those that are not killed
 mechanical list TREE                                                 prints the name of every mutant
 mechanical report TREE
 mechanical try FILE                                                  runs the simulations that a file names";

@@ -18,6 +18,9 @@ struct Verdicts {
     /// Why no test can detect them.
     #[serde(default)]
     equivalent: BTreeMap<String, String>,
+    /// What was added that kills them: they survived an earlier hunt.
+    #[serde(default)]
+    killed: BTreeMap<String, String>,
     /// Why they are not detected yet, and what would detect them.
     #[serde(default)]
     open: BTreeMap<String, String>,
@@ -48,7 +51,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     let hunted = hunt::read(tree)?;
     note_outdated(&known, tree)?;
     let (mut scores, mut all, mut open) = (BTreeMap::<String, Score>::new(), Score::default(), String::new());
-    let mut equivalents = String::new();
+    let (mut equivalents, mut killed) = (String::new(), String::new());
     for (name, one) in &hunted {
         let text = |field: &str| one[field].as_str().unwrap_or_default();
         let outcome = text("outcome");
@@ -57,7 +60,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
         for score in [scores.entry(part).or_default(), &mut all] {
             if known.equivalent.contains_key(name) {
                 score.equivalent += 1;
-            } else if outcome.starts_with("noticed") {
+            } else if outcome.starts_with("killed") {
                 score.killed += 1;
             } else if outcome == "survives" {
                 score.survive += 1;
@@ -67,9 +70,11 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
         }
         if let Some(why) = known.equivalent.get(name) {
             writeln!(equivalents, "| {} | {why} |", cell(name))?;
-        } else if !outcome.starts_with("noticed") {
+        } else if !outcome.starts_with("killed") {
             let why = known.open.get(name).map_or("", String::as_str);
             writeln!(open, "| {} | {outcome} | {why} |", cell(name))?;
+        } else if let Some(by) = known.killed.get(name) {
+            writeln!(killed, "| {} | {} | {} |", cell(name), cell(by), cell(outcome))?;
         }
     }
     let mut page = String::from(INTRODUCTION);
@@ -79,7 +84,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     page.push_str(&all.row("**all**"));
     write!(
         page,
-        "\n## Survivors\n\n| mutant | outcome | verdict |\n|---|---|---|\n{open}\n## Equivalent\n\n| mutant | why no test can detect it |\n|---|---|\n{equivalents}"
+        "\n## Open\n\n| mutant | outcome | what would kill it |\n|---|---|---|\n{open}\n## Killed since\n\n| mutant | what was added | outcome |\n|---|---|---|\n{killed}\n## Equivalent\n\n| mutant | why no test can detect it |\n|---|---|\n{equivalents}"
     )?;
     fs::create_dir_all(root.join("docs/results"))?;
     fs::write(root.join("docs/results/mechanical.md"), page)?;
@@ -91,7 +96,8 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
 fn note_outdated(known: &Verdicts, tree: &Path) -> Result<()> {
     let listed = hunt::listed(tree)?;
     let names: BTreeSet<&str> = listed.iter().filter_map(|one| one["name"].as_str()).collect();
-    for name in known.equivalent.keys().chain(known.open.keys()).filter(|name| !names.contains(name.as_str())) {
+    let all = known.equivalent.keys().chain(known.killed.keys()).chain(known.open.keys());
+    for name in all.filter(|name| !names.contains(name.as_str())) {
         println!("outdated verdict: {name}");
     }
     Ok(())
@@ -106,9 +112,10 @@ const INTRODUCTION: &str = "# Mechanical mutants
 
 Mutants that rules make: a comparison, condition, constant, operator or method replaced, a statement or a match arm removed,
 an argument swapped, a value dropped, an error ignored, a number off by one. `simulations/examples/mechanical` writes them
-into a copy of the workspace, each behind a run-time switch. Each may take the scenario library and 300 seeds; metrics and
-logs are not mutated. Share is what was noticed of those that are not equivalent.
+into a copy of the workspace, each behind a run-time switch. Each takes the scenario library and seeds (`--seeds`). Not mutated:
+metrics and logs; HTTP, which a simulation replaces; the threads of the writer, whose interleavings loom explores; the store
+in PostgreSQL, whose tests compare it with the embedded one. The share is that of the mutants killed among those that are not equivalent.
 
-| part | mutants | noticed | survive | never reached | equivalent | share |
+| part | mutants | killed | survive | never reached | equivalent | share |
 |---|---|---|---|---|---|---|
 ";

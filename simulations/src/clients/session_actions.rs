@@ -208,13 +208,19 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
 
 /// Enables the endpoint, and replays what it missed.
 async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
+    replays::check_limits(sim, engine);
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
+    let mut undelivered = Vec::new();
     let response = match engine.webhooks.enable_endpoint(known.merchant).await {
-        Ok(_) => engine.webhooks.replay(known.merchant, since).await,
+        Ok(_) => {
+            undelivered = replays::undelivered(sim, known.merchant, since);
+            engine.webhooks.replay(known.merchant, since).await
+        }
         Err(error) => Err(error),
     };
     match response {
         Ok(replayed) => {
+            replays::check(sim, &undelivered, replayed);
             if replayed.count > 0 {
                 sim.mark("undelivered events are replayed");
             }

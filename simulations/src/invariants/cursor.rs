@@ -24,6 +24,13 @@ pub(super) fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
     Ok(())
 }
 
+pub(super) fn opened_once_the_chain_is_followed(write: &PaymentWrite<'_>) -> Verdict {
+    let is_opened = write.before.is_none() && !write.observer.other_engine.contains(&write.after.id);
+    hold(!is_opened || write.observer.cursor.is_some(), || {
+        "it was opened before the chain was followed: its transfers could be overlooked".to_owned()
+    })
+}
+
 /// Returns whether a transfer is durably credited or unmatched, or concerns no merchant.
 pub(super) fn is_accounted_for(observer: &Observer, key: (TxId, u32), transfer: &Transfer) -> bool {
     if observer.credited.contains_key(&key) || observer.unmatched.contains_key(&key) {
