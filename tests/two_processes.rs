@@ -72,7 +72,7 @@ fn a_facade_with_a_wrong_token_reports_its_own_configuration() {
         &url,
         "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
     ]);
-    let api = crate::harness::Api::new(&format!("http://{}", wrong.log_after("listening on ")));
+    let api = Api::new(&format!("http://{}", wrong.log_after("listening on ")));
     let response = until("a response", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
     response.refused(503, "engine_access_denied");
     assert_eq!(
@@ -101,7 +101,7 @@ fn a_facade_with_plain_http_to_a_tls_port_logs_the_cause() {
         &url,
         "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
     ]);
-    let api = crate::harness::Api::new(&format!("http://{}", facade.log_after("listening on ")));
+    let api = Api::new(&format!("http://{}", facade.log_after("listening on ")));
     let response = until("a response", || api.get("/api/health").try_send().ok());
     response.refused(503, "engine_unavailable");
     assert_eq!(facade.log_after("engine_url must start with "), "https");

@@ -80,7 +80,7 @@ fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
     for line in lines {
         match repeated.last_mut() {
             Some(last) if is_kill(last.line) && line.kind == "dead" && last.line.at_ms == line.at_ms => {
-                last.line = line
+                last.line = line;
             }
             Some(last) if (last.line.kind, &last.line.text) == (line.kind, &line.text) => last.times += 1,
             _ => repeated.push(RepeatedLine { line, times: 1 }),

@@ -1,7 +1,7 @@
 //! Tests of damaged rows: reads never return them, every verification lists them, and everything else continues to
 //! work.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path};
 
 use engine::{billing::Month, ids::DeliveryId, payment::State, time::Timestamp};
 use storage::{

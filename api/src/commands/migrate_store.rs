@@ -18,7 +18,7 @@ use super::{
     settings::{SettingsArgs, push},
     store::{print_report, report_json},
 };
-use crate::config::Config;
+use crate::config::{self, Config};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -71,9 +71,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     logs::start(&config, color);
     match (database::address(&config)?, args.to) {
         (None, Target::Database(address)) => {
-            let address = match std::env::var("PGPASSWORD") {
-                Ok(password) => address.with_default_password(&password),
-                Err(_) => *address,
+            let password = config::environment_variables().into_iter().find(|(name, _)| name == "PGPASSWORD");
+            let address = match password {
+                Some((_, password)) => address.with_default_password(&password),
+                None => *address,
             };
             to_database(&config, &address, args.verify, args.json).await
         }

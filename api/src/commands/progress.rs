@@ -2,10 +2,11 @@
 
 use std::{
     io::{IsTerminal as _, Write as _},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use storage::Progress;
+use tokio::time::Instant;
 
 /// Time between two updates of the bar.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);

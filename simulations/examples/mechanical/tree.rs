@@ -187,10 +187,6 @@ fn check(tree: &Path) -> Result<Vec<Spans>> {
         let mut spans = of(message);
         spans.sort_by_key(|span| !span["is_primary"].as_bool().unwrap_or(false));
         spans.extend(message["children"].as_array().into_iter().flatten().flat_map(of));
-        let place = |span: &serde_json::Value| {
-            let at = |name: &str| usize::try_from(span[name].as_u64()?).ok();
-            Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))
-        };
         let spans: Vec<_> = spans.iter().flat_map(with_expansions).filter_map(place).collect();
         // A message without a span has only the number of errors.
         if !spans.is_empty() {
@@ -203,11 +199,12 @@ fn check(tree: &Path) -> Result<Vec<Spans>> {
     Ok(errors)
 }
 
-/// Returns a span, and where the macros are expanded that it is in.
+/// Returns a span and those of the macro expansions around it.
 fn with_expansions(span: &serde_json::Value) -> impl Iterator<Item = &serde_json::Value> {
     std::iter::successors(Some(span), |span| Some(&span["expansion"]["span"]).filter(|outer| outer.is_object()))
 }
 
+/// Returns the file and the bytes of a span.
 fn place(span: &serde_json::Value) -> Option<(String, Range<usize>)> {
     let at = |name: &str| usize::try_from(span[name].as_u64()?).ok();
     Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))

@@ -125,7 +125,7 @@ fn update(digest: &mut Sha256, cell: &Cell) {
     match cell {
         Cell::Uuid(bits) => with(bits.map(u128::to_be_bytes).as_ref().map_or([].as_slice(), |bytes| bytes.as_slice())),
         Cell::Integer(count) => {
-            with(count.map(i64::to_be_bytes).as_ref().map_or([].as_slice(), |bytes| bytes.as_slice()))
+            with(count.map(i64::to_be_bytes).as_ref().map_or([].as_slice(), |bytes| bytes.as_slice()));
         }
         Cell::Small(count) => with(&count.to_be_bytes()),
         Cell::Whole(count) => with(&count.to_be_bytes()),

@@ -47,6 +47,7 @@ const LARGE: [&str; 16] = [
     "commits",
 ];
 
+#[expect(clippy::disallowed_methods, reason = "the one setting of this test: its number of rows")]
 fn no_hot_statement_reads_or_sorts_a_whole_table() {
     let rows = std::env::var("HIVETILL_PLAN_ROWS").map_or(ROWS, |rows| rows.parse().expect("a number"));
     let settings = [

@@ -97,10 +97,13 @@ impl fmt::Debug for EnginesCollector {
     }
 }
 
+/// Name, help and value of a metric of each engine.
+type EngineGauge = (&'static str, &'static str, fn(&proto::EngineState) -> u64);
+
 impl Collector for EnginesCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let states = self.0.states();
-        let gauges: [(&str, &str, fn(&proto::EngineState) -> u64); 3] = [
+        let gauges: [EngineGauge; 3] = [
             ("facade_engine_ready", "Whether an engine of the facade reports that it is ready", |s| s.is_ready.into()),
             ("facade_engine_calls", "Calls of the facade that wait for an engine", |s| s.calls as u64),
             ("facade_engine_streams", "Streams of the facade at an engine", |s| s.streams as u64),

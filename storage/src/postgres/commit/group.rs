@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use engine::ids::MerchantId;
-
 use crate::{
     batch::{CommitError, CommitId, Write},
     postgres::{
@@ -19,9 +17,11 @@ use crate::{
         connection::Connection,
         fault::Fault,
         statement::Statement,
+        table::Table,
+        tables::business::AuditRow,
         values::{Cell, Columns, Id, Kind},
     },
-    record::{self, vault::Vault},
+    record::vault::Vault,
 };
 
 /// The outcome of each batch of a group, if its statement is committed.
