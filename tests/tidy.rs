@@ -57,7 +57,7 @@ const PERMISSIVE: [&str; 16] = [
 ];
 
 /// The contents of the top level besides dot files.
-const TOP_LEVEL: [&str; 15] = [
+const TOP_LEVEL: [&str; 14] = [
     "Cargo.toml",
     "Cargo.lock",
     "LICENSE",
@@ -69,7 +69,6 @@ const TOP_LEVEL: [&str; 15] = [
     "docs",
     "engine",
     "proto",
-    "sdk",
     "simulations",
     "storage",
     "tests",

@@ -51,7 +51,7 @@ fn root() -> PathBuf {
 }
 
 fn sdk() -> PathBuf {
-    root().join("sdk")
+    root().join("api/sdk")
 }
 
 /// The virtual environment that generates, checks and packs.
@@ -85,7 +85,7 @@ fn regenerate() {
             .output()
             .expect("diff starts");
         let report = String::from_utf8_lossy(&difference.stdout);
-        assert!(difference.status.success(), "run sdk/generate beside hivetill dev:\n{report}");
+        assert!(difference.status.success(), "run api/sdk/generate beside hivetill dev:\n{report}");
     }
 }
 
