@@ -36,7 +36,7 @@ fn root() -> PathBuf {
 /// Returns every page, at the top level and below `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    let mut folders = vec![root().join("docs"), root().join("sdk")];
+    let mut folders = vec![root().join("docs"), root().join("api/sdk")];
     let is_page = |path: &Path| path.extension().is_some_and(|ending| ending == "md");
     let top = std::fs::read_dir(root()).expect("the root").flatten().map(|entry| entry.path());
     pages.extend(top.filter(|path| is_page(path)));

@@ -143,6 +143,7 @@ pub(super) fn the_master_key_of_a_database_is_rotated(programs: &Programs) {
     let serve = Serve::with(&data, &ledger.ledger, &settings);
     let shop = Shop { api: serve.api.clone(), ..shop };
     let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
     let signed =
         until("a webhook", || receiver.hooks().into_iter().find(|hook| hook.json()["data"]["id"] == *payment.id));
     assert!(!signed.header("webhook-signature").is_empty());

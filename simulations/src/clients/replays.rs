@@ -44,7 +44,7 @@ pub(super) fn undelivered(sim: &Simulation, merchant: MerchantId, since: Timesta
     })
 }
 
-/// Checks that a replay sent every undelivered event, or says that there are more.
+/// Checks that a replay sent every undelivered event, or reports that there are more.
 pub(super) fn check(sim: &Simulation, undelivered: &[DeliveryRecord], replayed: Replayed) {
     sim.observe(|observer| {
         // The model follows a single engine, and damaged records are not sent.
@@ -61,7 +61,7 @@ pub(super) fn check(sim: &Simulation, undelivered: &[DeliveryRecord], replayed: 
         } else if replayed.has_more && replayed.count < MAX_REPLAYED {
             observer.violate(
                 INVARIANT,
-                format!("a replay of {} deliveries says that there are more", replayed.count),
+                format!("a replay of {} deliveries reports that there are more", replayed.count),
                 None,
             );
         } else {

@@ -88,12 +88,17 @@ async fn expired(sandbox: &Sandbox) -> Result<(Created, Value), Failure> {
     Ok((payment, event))
 }
 
+/// The resource that an agent pays for.
+const RESOURCE: &str = "https://shop.example/report";
+
 /// Settles a payment of an agent for a resource on a server of the merchant.
 async fn settled(sandbox: &Sandbox) -> Result<Value, Failure> {
     let nonce = hex::encode(files::random::<16>());
     let accepted = json!({
         "scheme": "exact", "network": "hive:mainnet", "amount": UNITS.to_string(), "asset": "HBD",
         "payTo": sandbox.account, "maxTimeoutSeconds": 60, "extra": {},
+        // The resource of the payload is the payer's; this one is the seller's.
+        "resource": RESOURCE,
     });
     sandbox.step(&format!("{PAYER} signs a payment of 1.500 HBD for a resource"))?;
     let money = Money::new(UNITS, Currency::Hbd);
@@ -106,7 +111,7 @@ async fn settled(sandbox: &Sandbox) -> Result<Value, Failure> {
         "paymentPayload": {
             "x402Version": 2,
             "accepted": accepted,
-            "resource": { "url": "https://shop.example/report", "description": "A report", "mimeType": "application/json" },
+            "resource": { "url": RESOURCE, "description": "A report", "mimeType": "application/json" },
             "payload": { "signedTransaction": signed, "nonce": nonce },
         },
     });
