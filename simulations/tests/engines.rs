@@ -41,7 +41,7 @@ clock_drift = "1%"
     let lines = runner::run(&script, true).lines;
     for (source, text) in [
         ("engine 1", "the process is killed"),
-        ("engine 2", "the process stands still"),
+        ("engine 2", "the process is paused"),
         ("engine 0", "cannot reach the store"),
         ("engine 2", "cannot reach node 1"),
         ("disk", "the store fails over"),

@@ -79,7 +79,7 @@ fn a_malformed_scenario_names_line_and_field() {
         ),
         ("name = \"x\"\n[faults]\n\"rpc.error\" = \"101%\"".to_owned(), 3, "`rpc.error` must be a share"),
         ("name = \"x\"\n[environment]\nnodes = 9".to_owned(), 2, "`nodes` must be from 1 to 5"),
-        (step("at = \"-1s\", who = \"disk\", does = \"power-cut\""), 3, "`at` \"-1s\" is no time"),
+        (step("at = \"-1s\", who = \"disk\", does = \"power-cut\""), 3, "`at` \"-1s\" is no duration"),
         (step("at = \"1s\", who = \"moon\", does = \"rise\""), 3, "`who` \"moon\" is none of \"merchant\""),
         (step("at = \"1s\", who = \"payer 0\", does = \"rise\""), 3, "`does` \"rise\" is none of \"pay\""),
         (step("at = \"1s\", who = \"merchant 0\", does = \"rise\""), 3, "`does` \"rise\" is none of \"create\""),
@@ -92,7 +92,11 @@ fn a_malformed_scenario_names_line_and_field() {
         (step(create), 3, "`amount` is missing"),
         (step(&format!("{create}, amount = \"1 HBD\"")), 3, "`amount` \"1 HBD\""),
         (step(&format!("{create}, amount = \"1.000 HBD\", colour = \"red\"")), 3, "unknown field `colour`"),
-        (step("at = \"1s\", who = \"node 7\", does = \"go away\", for = \"1s\""), 3, "`who` \"node 7\": there are 3"),
+        (
+            step("at = \"1s\", who = \"node 7\", does = \"be unreachable\", for = \"1s\""),
+            3,
+            "`who` \"node 7\": there are 3",
+        ),
         (step("at = \"1s\", who = \"ledger\", does = \"fork\", depth = 99"), 3, "`depth` must be from 1 to 20"),
         (
             format!("{}\n[expect]\nA = {{ exceptions = [\"paid_twice\"] }}", step(&with_amount)),

@@ -20,6 +20,7 @@ pub(crate) fn completed(payment: &Payment) -> Payment {
     let mut next = payment.clone();
     next.version += 1;
     (next.state, next.completed_at, next.updated_at) = (State::Completed, Some(at(30)), at(30));
+    next.paid_by = Some(tx_id(30));
     next.quote.usd_cents = 700;
     next
 }

@@ -84,5 +84,5 @@ steps = [
     };
     assert!(read(&step("")).is_ok());
     let refused = read(&step(r#", by = "1s""#)).expect_err("it has no delay").to_string();
-    assert_eq!(refused, r#"line 3: `by` has no meaning for `does` "go away""#);
+    assert_eq!(refused, r#"line 3: `by` has no meaning for `does` "be unreachable""#);
 }

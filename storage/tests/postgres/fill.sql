@@ -13,9 +13,9 @@ CREATE TEMPORARY TABLE numbers AS
         CASE WHEN n % 50 = 0 THEN 'pending' WHEN n % 1000 = 1 THEN 'in flight' ELSE 'completed' END AS kind
     FROM generate_series(1, {rows}) AS n
     JOIN owners o ON o.number = CASE WHEN n % 2 = 0 THEN 0 ELSE 1 + (n / 2) % 200 END;
-INSERT INTO merchants SELECT o.id, m.version, m.name, 'filler.n' || o.number, m.is_active, m.is_account_proven, NULL, m.created_at, m.record
+INSERT INTO merchants SELECT o.id, m.version, m.name, 'filler.num' || o.number, m.is_active, m.is_account_proven, NULL, m.created_at, m.record
     FROM owners o, (SELECT * FROM merchants ORDER BY id LIMIT 1) AS m WHERE o.number > 0;
-INSERT INTO accounts SELECT 'filler.n' || number, 1, 1000 + number, now(), NULL FROM owners WHERE number > 0;
+INSERT INTO accounts SELECT 'filler.num' || number, 1, 1000 + number, now(), NULL FROM owners WHERE number > 0;
 INSERT INTO payments
     (id, merchant_id, version, state, facet, needs_attention, is_invoice, slug, amount_units, currency, usd_cents, pay_to, created_at,
      expires_at, completed_at, deadline, in_flight, record)
