@@ -323,7 +323,7 @@ fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let replay = format!("hivetill simulate run {} --seed {}", path.display(), script.seed);
+        let replay = format!("hivetill simulate run {} --seed {}{}", path.display(), script.seed, args.mutant);
         let code = run_and_report(&script, &replay, args.trace, None, page.as_mut())?;
         if code == 0 {
             print(&format!("ok      {}\n", script.name))?;
@@ -423,7 +423,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let mut page = args.html.as_deref().map(OutputFile::create).transpose()?;
-    let replay = format!("hivetill simulate replay --seed {} {}", args.seed, args.seeded.flags());
+    let replay = format!("hivetill simulate replay --seed {} {}{}", args.seed, args.seeded.flags(), args.mutant);
     let code = run_and_report(&script, &replay, args.trace, args.until, page.as_mut())?;
     if code == 0 {
         print(&format!("seed {}: all invariants hold\n", args.seed))?;
@@ -529,6 +529,13 @@ fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
             "a release build has no mutants; use a development build: cargo run -- simulate mutants".to_owned(),
         )
     })
+}
+
+/// The flag, as it follows other flags of a command; nothing without a mutant.
+impl std::fmt::Display for MutantFlag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.mutant.as_deref().map_or(Ok(()), |name| write!(f, " --mutant {name}"))
+    }
 }
 
 impl MutantFlag {
