@@ -4,7 +4,8 @@
 //! There is one copy of the chain: `hivetill dev`, the tests and the simulator all use it. [`ledger`] is pure, without
 //! clock or sockets, so that a simulation replays; [`devnet`] puts it on the network, with wall time passed in.
 
-pub mod devnet;
+pub mod agent_wallet;
+mod devnet;
 pub mod ledger;
 
 pub mod campaign;

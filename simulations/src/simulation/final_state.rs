@@ -279,6 +279,7 @@ impl Simulation {
         self.check_final_state(engine, store, known).await.map_err(|error| error.to_string())?;
         self.check_expected_nodes(engine);
         self.check_expectations();
+        self.check_wallet();
         Ok(())
     }
 
@@ -412,6 +413,19 @@ impl Simulation {
                 None => observer.passes("expected"),
             });
         }
+    }
+
+    /// Checks the payments of the agent with a wallet against the chain.
+    fn check_wallet(&self) {
+        let contradiction = self.clients().wallet.contradicted_by(&self.hive().chain);
+        self.observe(|observer| match contradiction {
+            Some((invariant, text)) => observer.violate(invariant, text, None),
+            None => {
+                for invariant in ["never-over-budget", "one-charge-per-request", "released-is-not-spent"] {
+                    observer.passes(invariant);
+                }
+            }
+        });
     }
 
     /// Checks the final states that the scenario expects.
