@@ -3,11 +3,8 @@
 use libtest_mimic::{Completion, Trial};
 use serde_json::json;
 
-use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, folder, order, until, until_ready};
+use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, cluster, folder, order, until, until_ready};
 
-#[allow(dead_code, reason = "shared with the tests of the store")]
-#[path = "../storage/tests/postgres/cluster.rs"]
-mod cluster;
 mod facades;
 mod fleet;
 mod migrate_store;
