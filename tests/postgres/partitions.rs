@@ -82,7 +82,7 @@ impl Journey {
 }
 
 /// Returns whether an engine holds the duty of reading the chain.
-fn is_scanner(fleet: &Fleet, number: usize) -> bool {
+pub(super) fn is_scanner(fleet: &Fleet, number: usize) -> bool {
     let held = Scrape::of(&fleet.engines[number].metrics);
     held.value("hivetill_duty_held{duty=\"scanner\"}") > 0.0
 }

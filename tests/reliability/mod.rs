@@ -22,7 +22,7 @@ pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
 
 /// Prints progress.
 #[expect(clippy::print_stdout, reason = "a campaign of many minutes prints its progress and its results")]
-fn print_progress(line: &str) {
+pub(crate) fn print_progress(line: &str) {
     println!("{line}");
 }
 
