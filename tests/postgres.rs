@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, cluster, folder, order, until, until_ready};
 
+mod alarms;
 mod backups;
 mod campaign;
 mod facades;
@@ -21,7 +22,7 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 15] = [
+    let all: [(&str, Test); 16] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
@@ -39,6 +40,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         ("postgres::a_gateway_moves_to_a_database_and_back", migrate_store::a_gateway_moves_to_a_database_and_back),
         ("postgres::a_copy_that_is_killed_leaves_nothing", migrate_store::a_copy_that_is_killed_leaves_nothing),
         (POOLER_TEST, pooler::gateways_share_the_connections_of_a_pooler),
+        ("postgres::each_failure_of_a_fleet_raises_its_alarm", alarms::each_failure_of_a_fleet_raises_its_alarm),
         (
             "postgres::a_restored_backup_has_every_archived_payment",
             backups::a_restored_backup_has_every_archived_payment,
