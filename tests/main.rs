@@ -75,6 +75,16 @@ fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
     })
 }
 
+/// Replaces a test that does not run on the store of this run with one that says why.
+fn on_this_store(trial: libtest_mimic::Trial) -> libtest_mimic::Trial {
+    match harness::reason_to_skip(trial.name()) {
+        Some(why) => libtest_mimic::Trial::ignorable_test(trial.name().to_owned(), move || {
+            Ok(libtest_mimic::Completion::ignored_with(why))
+        }),
+        None => trial,
+    }
+}
+
 #[allow(clippy::print_stdout, reason = "a report of the tests")]
 fn print_slowest() {
     let mut durations = DURATIONS.lock().expect("nothing panics with the lock");
@@ -141,7 +151,8 @@ fn main() -> ExitCode {
         gate::all(),
         browser::all(),
     ];
-    let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
+    let all = all.into_iter().flatten().map(on_this_store);
+    let conclusion = libtest_mimic::run(&arguments, all.collect());
     print_slowest();
     browser::end();
     harness::end();

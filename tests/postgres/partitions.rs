@@ -1,10 +1,12 @@
 //! Engines that are paused, or cut off from their database or their nodes, for longer than their lease.
 
-use serde_json::json;
+use engine::hive::Pack;
+use serde_json::{Value, json};
 
 use crate::{
-    harness::{Ledger, Opened, Receiver, Shop, Stopwatch, Wire, until},
+    harness::{Ledger, Opened, Receiver, Shop, Stopwatch, Wire, background, until},
     operations::metrics::Scrape,
+    x402::{encode, json_of, nonce, transfers_with_memo, v1},
 };
 
 use super::{
@@ -26,7 +28,49 @@ struct Journey {
     opened: Vec<Opened>,
 }
 
+/// An x402 payment that an engine has claimed, and whose broadcast is in no block.
+struct Claimed {
+    payment: Opened,
+    shown: Value,
+    /// The facade of this engine alone, through which it was submitted.
+    _facade: FacadeProcess,
+}
+
 impl Journey {
+    /// Submits an x402 payment to one engine, which claims it. The node accepts the broadcast and does not pass it on.
+    #[track_caller]
+    fn claim(&mut self, engine: usize) -> Claimed {
+        let ledger = &self.fleet.ledger.ledger;
+        let facade = FacadeProcess::start([self.fleet.engines[engine].url.clone()], &["--set=limits.profile=off"]);
+        let payment = self.load.create(&self.shop, "claimed");
+        let agent = ledger.account("agent");
+        let signed = ledger.signed(&agent, &[(&self.shop.account.name, "1.500 HBD", &payment.memo)]);
+        let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
+        ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
+        let (api, path, header) = (facade.api.clone(), format!("/for/{}", payment.slug), encode(&shown));
+        background(move || drop(api.get(&path).header("x-payment", &header).try_send()));
+        self.shop.until(&payment.id, "claimed", |record| record["txId"] == tx_id.as_str());
+        Claimed { payment, shown, _facade: facade }
+    }
+
+    /// Submits a claimed payment again, through the engines that are left: they broadcast the same transaction.
+    #[track_caller]
+    fn settle(&mut self, claimed: Claimed) {
+        let ledger = &self.fleet.ledger.ledger;
+        ledger.order("node", &json!({ "lie": null }));
+        let (path, header) = (format!("/for/{}", claimed.payment.slug), encode(&claimed.shown));
+        until("the receipt", || {
+            let response = self.shop.api.get(&path).header("x-payment", &header).send();
+            let is_pending = response.status == 402 && response.json()["error"] == "settlement_pending";
+            assert!(matches!(response.status, 200 | 503) || is_pending, "{} {}", response.status, response.text());
+            (response.status == 200).then_some(())
+        });
+        let record = self.shop.until_status(&claimed.payment.id, "completed");
+        assert_eq!(record["transfers"][0]["route"], "x402", "{record}");
+        assert_eq!(transfers_with_memo(ledger, &claimed.payment.memo), 1, "one transfer on the chain");
+        self.opened.push(claimed.payment);
+    }
+
     #[track_caller]
     fn start(fleet: Fleet) -> Self {
         let facade = fleet.facade(&["--set=limits.profile=off"]);
@@ -82,7 +126,7 @@ impl Journey {
 }
 
 /// Returns whether an engine holds the duty of reading the chain.
-fn is_scanner(fleet: &Fleet, number: usize) -> bool {
+pub(super) fn is_scanner(fleet: &Fleet, number: usize) -> bool {
     let held = Scrape::of(&fleet.engines[number].metrics);
     held.value("hivetill_duty_held{duty=\"scanner\"}") > 0.0
 }
@@ -110,6 +154,7 @@ pub(super) fn a_paused_engine_is_deposed(programs: &Programs) {
     let paused = scanner(&journey.fleet);
     let other = 1 - paused;
     let url = journey.fleet.engines[paused].url.clone();
+    let claimed = journey.claim(paused);
     journey.fleet.engines[paused].process.signal("STOP");
     journey.pay(0);
     journey.facade.until_engine(&url, false);
@@ -120,6 +165,7 @@ pub(super) fn a_paused_engine_is_deposed(programs: &Programs) {
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
+    journey.settle(claimed);
     journey.fleet.engines[paused].process.signal("CONT");
     journey.facade.until_engine(&url, true);
     until("the end of its duties", || {
@@ -143,6 +189,7 @@ pub(super) fn an_engine_cut_off_from_the_database_is_replaced(programs: &Program
     let mut journey = Journey::start(fleet);
     assert_eq!(scanner(&journey.fleet), 0);
     let url = journey.fleet.engines[0].url.clone();
+    let claimed = journey.claim(0);
     wire.cut();
     journey.pay(0);
     journey.facade.until_engine(&url, false);
@@ -153,6 +200,7 @@ pub(super) fn an_engine_cut_off_from_the_database_is_replaced(programs: &Program
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
+    journey.settle(claimed);
     wire.mend();
     journey.facade.until_engine(&url, true);
     until_scanner_is(&journey.fleet, 1);
@@ -174,6 +222,7 @@ pub(super) fn an_engine_cut_off_from_the_nodes_is_replaced(programs: &Programs) 
     let mut journey = Journey::start(fleet);
     assert_eq!(scanner(&journey.fleet), 0);
     let url = journey.fleet.engines[0].url.clone();
+    let claimed = journey.claim(0);
     wire.cut();
     journey.pay(0);
     journey.facade.until_engine(&url, false);
@@ -183,6 +232,7 @@ pub(super) fn an_engine_cut_off_from_the_nodes_is_replaced(programs: &Programs) 
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
+    journey.settle(claimed);
     wire.mend();
     journey.facade.until_engine(&url, true);
     journey.finish(16);

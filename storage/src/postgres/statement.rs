@@ -23,7 +23,7 @@ pub(crate) struct Statement {
 pub(crate) const DURABILITY: &str = "current_setting('synchronous_commit')";
 
 /// Aborts the statement, by the logarithm of 0, where programs of this level may not use the database any more.
-fn schema_guard() -> String {
+pub(crate) fn schema_guard() -> String {
     format!("ln(CASE WHEN (SELECT max(oldest_program) FROM schema_migrations) > {LEVEL} THEN 0 ELSE 1 END::float8)")
 }
 
