@@ -38,6 +38,7 @@ use crate::{
         unknown_operations,
     },
     timer::Timer,
+    webhooks::{announcements::unmatched_events, notifier::Notifier},
 };
 
 /// Blocks per request when catching up.
@@ -65,6 +66,7 @@ pub(crate) struct Scanner {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) payments: Payments,
     pub(crate) merchants: Merchants,
+    pub(crate) notifier: Arc<Notifier>,
     /// The counter of log lines about unrelated accounts; it survives a restart of the scanner.
     pub(crate) other_accounts: Arc<OtherAccountLog>,
 }
@@ -337,25 +339,38 @@ impl Scanner {
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-not-stored"));
             let unmatched: Vec<_> = unmatched.collect();
-            let batch = unmatched.iter().cloned().map(Write::Unmatched).collect();
-            self.context.env.probe.reach("scanner: credited, cursor not moved");
-            self.store_cursor(state, cursor, batch).await?;
-            let is_sale = |transfer: &Transfer| {
-                classified.iter().any(|classified| {
-                    classified.classification == Classification::Sale
-                        && classified.transfer.position == transfer.position
-                })
-            };
-            for unmatched in &unmatched {
-                if is_sale(&unmatched.transfer) {
-                    transfer_log::sale(&unmatched.transfer);
-                } else {
-                    transfer_log::unmatched(unmatched);
-                    self.context.metrics.unmatched.inc();
-                }
-            }
+            self.store_unmatched(state, cursor, &unmatched, &classified).await?;
         }
         self.advanced(cursor.block_id.number(), cursor.time);
+        Ok(())
+    }
+
+    /// Stores the cursor with the transfers that pay no session, and announces those that are no sale.
+    async fn store_unmatched(
+        &self,
+        state: &mut ScanState,
+        cursor: Cursor,
+        unmatched: &[Unmatched],
+        classified: &[ClassifiedTransfer<'_>],
+    ) -> Result<(), PollError> {
+        let is_sale = |unmatched: &&Unmatched| {
+            classified.iter().any(|classified| {
+                classified.classification == Classification::Sale
+                    && classified.transfer.position == unmatched.transfer.position
+            })
+        };
+        let (sales, unknown): (Vec<_>, Vec<_>) = unmatched.iter().partition(is_sale);
+        let events = unmatched_events(&self.context, &unknown, self.context.now()).await?;
+        let (merchants, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+        let batch = unmatched.iter().cloned().map(Write::Unmatched).chain(events).collect();
+        self.context.env.probe.reach("scanner: credited, cursor not moved");
+        self.store_cursor(state, cursor, batch).await?;
+        merchants.into_iter().for_each(|merchant| self.notifier.announced(merchant));
+        sales.into_iter().for_each(|sale| transfer_log::sale(&sale.transfer));
+        for unmatched in unknown {
+            transfer_log::unmatched(unmatched);
+            self.context.metrics.unmatched.inc();
+        }
         Ok(())
     }
 
