@@ -46,7 +46,9 @@ impl Observer {
         let transfer = &unmatched.transfer;
         let is_known = self.unmatched.contains_key(&(transfer.tx_id, transfer.position.op_in_tx));
         // A sale is no unmatched transfer, and damage may hide a merchant.
-        let is_excused = is_known || self.was_damaged || self.claims.get(&transfer.tx_id).is_some_and(|c| c.sale().is_some());
+        let is_excused = is_known
+            || self.was_damaged
+            || self.claims.get(&transfer.tx_id).is_some_and(|claimed| claimed.sale().is_some());
         let owners: Vec<MerchantId> =
             self.merchants.values().filter(|merchant| has_proven(merchant, &transfer.to)).map(|one| one.id).collect();
         let current: BTreeSet<MerchantId> = self.provers(&transfer.to).collect();
