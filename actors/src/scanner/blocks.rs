@@ -10,7 +10,7 @@ use std::{
 
 use engine::{
     ids::PaymentId,
-    ledger::{Block, BlockId, Head, Transfer, TxId},
+    ledger::{Block, BlockId, Head, TxId},
     mutant,
     payment::{Command, Credit, Finality, Rejection, Route},
     time::Timestamp,
