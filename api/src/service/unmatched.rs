@@ -62,7 +62,7 @@ impl UnmatchedTransferService for Service {
         };
         let part = self.engine.payments.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
         let transfers = part.rows.into_iter().map(transfer).collect();
-        let next_page_token = filters.token(part.next.map(id).unwrap_or_default());
+        let next_page_token = filters.token(part.next.map(|next| next.to_string()).unwrap_or_default());
         Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
     }
 
@@ -77,7 +77,10 @@ impl UnmatchedTransferService for Service {
         let before = token.map(|token| parse_id(token).ok_or_else(invalid_token)).transpose()?;
         let part = self.engine.payments.sales(&merchant, before, limit).await.map_err(error)?;
         let sales = part.rows.into_iter().map(sale).collect();
-        Ok(Response::new(v1::ListSalesResponse { sales, next_page_token: part.next.map(id).unwrap_or_default() }))
+        Ok(Response::new(v1::ListSalesResponse {
+            sales,
+            next_page_token: part.next.map(|next| next.to_string()).unwrap_or_default(),
+        }))
     }
 
     async fn get_unmatched(
