@@ -9,7 +9,7 @@ use std::{
 };
 
 use engine::{
-    ids::PaymentId,
+    ids::{MerchantId, PaymentId},
     ledger::{Block, BlockId, Head, TxId},
     mutant,
     payment::{Command, Credit, Finality, Rejection, Route},
@@ -33,7 +33,7 @@ use crate::{
         transfer_log::{self, OtherAccountLog},
     },
     scanner::{
-        classification::{Classification, ClassifiedTransfer, Classifier},
+        classification::{Classification, ClassifiedTransfer, Classifier, is_sale},
         failures::{Failures, PollError},
         unknown_operations,
     },
@@ -321,6 +321,9 @@ impl Scanner {
         let reason = UnmatchedReason::UnsupportedOperation;
         unmatched.extend(released.map(|transfer| Unmatched::open(transfer, reason)));
         self.discard_unconfirmed(state, newest.number()).await?;
+        let unknown: Vec<_> = unmatched.iter().filter(|one| !is_sale(&classified, &one.transfer)).collect();
+        // Read before the position moves: after a failed read the blocks are read again.
+        let events = unmatched_events(&self.context, &unknown, self.context.now()).await?;
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         state.read = Some(cursor);
         self.context.metrics.blocks.inc_by(blocks.len() as u64);
@@ -339,37 +342,32 @@ impl Scanner {
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-not-stored"));
             let unmatched: Vec<_> = unmatched.collect();
-            self.store_unmatched(state, cursor, &unmatched, &classified).await?;
+            self.store_unmatched(state, cursor, (&unmatched, events), &classified).await?;
         }
         self.advanced(cursor.block_id.number(), cursor.time);
         Ok(())
     }
 
-    /// Stores the cursor with the transfers that pay no session, and announces those that are no sale.
+    /// Stores the cursor with the transfers that pay no session and the events of those that are no sale.
     async fn store_unmatched(
         &self,
         state: &mut ScanState,
         cursor: Cursor,
-        unmatched: &[Unmatched],
+        (unmatched, events): (&[Unmatched], Vec<(MerchantId, Write)>),
         classified: &[ClassifiedTransfer<'_>],
-    ) -> Result<(), PollError> {
-        let is_sale = |unmatched: &&Unmatched| {
-            classified.iter().any(|classified| {
-                classified.classification == Classification::Sale
-                    && classified.transfer.position == unmatched.transfer.position
-            })
-        };
-        let (sales, unknown): (Vec<_>, Vec<_>) = unmatched.iter().partition(is_sale);
-        let events = unmatched_events(&self.context, &unknown, self.context.now()).await?;
+    ) -> Result<(), CommitError> {
         let (merchants, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
         let batch = unmatched.iter().cloned().map(Write::Unmatched).chain(events).collect();
         self.context.env.probe.reach("scanner: credited, cursor not moved");
         self.store_cursor(state, cursor, batch).await?;
         merchants.into_iter().for_each(|merchant| self.notifier.announced(merchant));
-        sales.into_iter().for_each(|sale| transfer_log::sale(&sale.transfer));
-        for unmatched in unknown {
-            transfer_log::unmatched(unmatched);
-            self.context.metrics.unmatched.inc();
+        for unmatched in unmatched {
+            if is_sale(classified, &unmatched.transfer) {
+                transfer_log::sale(&unmatched.transfer);
+            } else {
+                transfer_log::unmatched(unmatched);
+                self.context.metrics.unmatched.inc();
+            }
         }
         Ok(())
     }
