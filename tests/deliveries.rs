@@ -177,6 +177,8 @@ fn a_test_event_has_the_requested_type_and_status() {
         json!({ "status": "failed" }),
         json!({ "type": "x402.settled" }),
         json!({ "type": "merchant.account_change" }),
+        json!({ "type": "refund.completed", "status": "completed" }),
+        json!({ "type": "transfer.unmatched" }),
     ];
     for (number, wanted) in all.iter().enumerate() {
         let sent = request(wanted).ok(200);

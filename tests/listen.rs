@@ -165,7 +165,7 @@ fn listen_refuses_what_cannot_succeed() {
 
 /// What `trigger` is expected to print for each name: the type, and a member of the data with its value. Those that move
 /// the clock come last.
-const TRIGGERS: [(&str, &str, &str, &str); 14] = [
+const TRIGGERS: [(&str, &str, &str, &str); 16] = [
     ("payment.status_changed", "payment.status_changed", "status", "completed"),
     ("payment.completed", "payment.status_changed", "status", "completed"),
     ("payment.user_cancelled", "payment.status_changed", "status", "user_cancelled"),
@@ -177,6 +177,8 @@ const TRIGGERS: [(&str, &str, &str, &str); 14] = [
     ("payment.paid_again", "payment.exception", "newExceptions", "paid_again"),
     ("payment.paid_after_cancel", "payment.exception", "newExceptions", "paid_after_cancel"),
     ("x402.settled", "x402.settled", "resource", "https://shop.example/report"),
+    ("refund.completed", "refund.completed", "status", "completed"),
+    ("transfer.unmatched", "transfer.unmatched", "reason", "no_session"),
     ("merchant.account_change", "merchant.account_change", "change", "requested"),
     ("payment.system_cancelled", "payment.status_changed", "status", "system_cancelled"),
     ("payment.paid_late", "payment.exception", "newExceptions", "paid_late"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Dev, Hook, Receiver, Reply, Shop, Stopwatch, shared, until};
 
@@ -17,6 +17,8 @@ crate::tests!(
     events_of_one_payment_are_sent_once_each,
     a_merchant_without_an_endpoint_gets_no_requests,
     a_new_exception_is_an_event_and_a_webhook_if_subscribed,
+    a_refund_is_an_event_of_its_payment_and_a_webhook_if_subscribed,
+    an_unmatched_transfer_is_an_event_of_those_that_have_proven_the_account,
     an_event_is_sent_to_the_current_endpoint,
     the_header_prefix_is_configurable,
 );
@@ -243,4 +245,66 @@ fn a_new_exception_is_an_event_and_a_webhook_if_subscribed() {
     {
         shop.update(&json!({ "webhookEvents": wrong })).wrong(&["webhookEvents"]);
     }
+}
+
+/// Waits until a shop's list has this number of events of a type, and returns them.
+#[track_caller]
+fn listed(shop: &Shop, kind: &str, count: usize) -> Vec<Value> {
+    until("the events to be listed", || {
+        let list = shop.get("/api/public/events").send().ok(200);
+        let events = list["events"].as_array().expect("events").clone();
+        let found: Vec<_> = events.into_iter().filter(|event| event["type"] == kind).collect();
+        (found.len() == count).then_some(found)
+    })
+}
+
+fn a_refund_is_an_event_of_its_payment_and_a_webhook_if_subscribed() {
+    let dev = shared();
+    let ((shop, receiver), alice) = (shop(), dev.demo_account("alice"));
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    let memo = format!("refund-{}", payment.id);
+    let tx_id = dev.ledger.transfer(&shop.account, "alice", "0.500 HBD", &memo);
+    let first = listed(&shop, "refund.completed", 1).remove(0);
+    let data = &first["data"];
+    let refund = &data["refund"];
+    assert_eq!((&refund["txId"], &refund["to"], &refund["opIndex"]), (&json!(tx_id), &json!("alice"), &json!(0)));
+    assert_eq!((&refund["value"], &refund["formatted"]), (&json!("500"), &json!("0.500 HBD")));
+    assert_eq!((&data["id"], &data["status"], &data["sequence"]), (&json!(payment.id), &json!("completed"), &json!(3)));
+    let record = shop.payment(&payment.id);
+    assert_eq!((&record["sequence"], &record["refunds"][0]["at"]), (&json!(3), &refund["at"]));
+    // From now on they are sent, too.
+    shop.update(&json!({ "webhookEvents": ["payment.status_changed", "refund.completed"] })).ok(200);
+    dev.ledger.transfer(&shop.account, "alice", "1.000 HBD", &memo);
+    let second = listed(&shop, "refund.completed", 2).remove(1);
+    until("both webhooks to arrive", || (receiver.hooks().len() == 2).then_some(()));
+    let hook = receiver.hook(1);
+    hook.verify(&shop.secret);
+    assert_eq!((hook.header("x-hivetill-event"), hook.json()), ("refund.completed", second));
+}
+
+fn an_unmatched_transfer_is_an_event_of_those_that_have_proven_the_account() {
+    let dev = shared();
+    let (shop, receiver) = (dev.shop().prove(), Receiver::start());
+    let (unproven, alice) = (dev.shop(), dev.demo_account("alice"));
+    shop.set_webhook(&receiver);
+    shop.update(&json!({ "webhookEvents": ["payment.status_changed", "transfer.unmatched"] })).ok(200);
+    for account in [&unproven.account.name, &shop.account.name] {
+        dev.ledger.transfer(&alice, account, "1.500 HBD", "a mug");
+    }
+    let event = listed(&shop, "transfer.unmatched", 1).remove(0);
+    let transfer = shop.get("/api/public/unmatched").send().ok(200)["data"][0].clone();
+    let data = &event["data"];
+    assert_eq!((&data["transferId"], &data["merchantId"]), (&transfer["id"], &json!(shop.id)));
+    for member in ["reason", "txId", "opIndex", "blockNum", "blockTime", "from", "to", "memo"] {
+        assert_eq!(data[member], transfer[member], "{member}");
+    }
+    for member in ["value", "formatted", "currency"] {
+        assert_eq!(data[member], transfer["amount"][member], "{member}");
+    }
+    let hook = receiver.hook(0);
+    hook.verify(&shop.secret);
+    assert_eq!((hook.header("x-hivetill-event"), hook.json()), ("transfer.unmatched", event));
+    listed(&unproven, "transfer.unmatched", 0);
 }

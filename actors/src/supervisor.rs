@@ -381,7 +381,8 @@ impl Root {
         let cell = match child {
             Child::Scanner => {
                 let other_accounts = Arc::clone(&self.other_accounts);
-                let scanner = Scanner { context, ledger, payments, merchants, other_accounts };
+                let notifier = Arc::clone(&self.notifier);
+                let scanner = Scanner { context, ledger, payments, merchants, notifier, other_accounts };
                 Actor::spawn_linked(None, scanner, (), me).await?.0.get_cell()
             }
             Child::Webhooks => {
@@ -394,7 +395,8 @@ impl Root {
                 Actor::spawn_linked(None, housekeeper, (), me).await?.0.get_cell()
             }
             Child::VirtualTransfers => {
-                Actor::spawn_linked(None, VirtualTransfers { context, ledger }, (), me).await?.0.get_cell()
+                let reader = VirtualTransfers { context, ledger, notifier: Arc::clone(&self.notifier) };
+                Actor::spawn_linked(None, reader, (), me).await?.0.get_cell()
             }
             Child::Reconciler => Actor::spawn_linked(None, Reconciler { context, ledger }, (), me).await?.0.get_cell(),
             Child::Merchants | Child::Sessions | Child::Facilitator => return Err("these are not restarted".into()),

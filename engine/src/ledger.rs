@@ -68,6 +68,13 @@ pub struct ChainPosition {
     pub op_in_tx: u32,
 }
 
+impl fmt::Display for ChainPosition {
+    /// Formats the id of a transfer: `block-transaction-operation`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.block_num, self.tx_in_block, self.op_in_tx)
+    }
+}
+
 /// A transfer of liquid funds in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {

@@ -90,6 +90,8 @@ mutants! {
     "refund-not-deducted": "refunds do not reduce the amount owed";
     "refund-recorded-twice": "a refund that is read twice is recorded twice";
     "refund-not-recorded": "a refund on the chain is not recorded";
+    "refund-not-notified": "a refund makes no event";
+    "unmatched-not-notified": "an unmatched transfer makes no event";
     "currency-of-agents-not-checked": "an agent can pay in the other currency";
     "payers-not-searched": "search does not find payments by payer";
     "unindexed-not-searched": "search does not find payments that are not indexed";

@@ -42,6 +42,8 @@ rest_names! {
         PaymentException = "payment.exception",
         X402Settled = "x402.settled",
         MerchantAccountChange = "merchant.account_change",
+        RefundCompleted = "refund.completed",
+        TransferUnmatched = "transfer.unmatched",
     }
     PaymentStatusReason {
         SettlementPending = "settlement_pending",

@@ -12,7 +12,7 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare states, rows of the state table, outcomes of claims, and reasons that agents receive.
-pub const REQUIRED_MARKS: [&str; 74] = [
+pub const REQUIRED_MARKS: [&str; 75] = [
     "HBD is read at another price",
     "a backup is restored",
     "a broadcast is accepted and its response lost",
@@ -63,6 +63,7 @@ pub const REQUIRED_MARKS: [&str; 74] = [
     "an agent's payment settles",
     "an event is redelivered on request",
     "an idempotency key is reused",
+    "an unmatched transfer is announced",
     "a commit of unknown outcome was applied",
     "a commit of unknown outcome was dropped",
     "another master key is in force",

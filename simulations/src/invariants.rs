@@ -79,6 +79,8 @@ invariants! {
     "every-day-is-reconciled", "L4", Check::End(every_day_is_reconciled), "Every past day is reconciled, or recorded as not reconciled.";
     "one-event-per-transition", "G6", Check::Payment(one_event_per_transition), "Every transition emits one accurate event in the same commit.";
     "exceptions-are-announced", "G6", Check::Payment(exceptions_are_announced), "New exceptions emit an event in the same commit that names them and the state of the payment.";
+    "refunds-are-announced", "G6", Check::Payment(refunds_are_announced), "A new refund emits an event in the same commit that names it and the state of the payment.";
+    "unmatched-are-announced", "G6", Check::Simulation, "A new unmatched transfer emits an event in the same commit for each merchant that has proven its account, and for no other.";
     "transfers-are-called-what-they-are", "G4", Check::Payment(transfers_are_called_what_they_are), "The disposition of a transfer follows from currency, payer, block time and the session's state.";
     "sequence-has-no-gap", "S8", Check::Payment(sequence_has_no_gap), "A session's sequence counts its states without gaps.";
     "webhook-is-readable", "S8", Check::Simulation, "A webhook has the headers and the body of the interface.";

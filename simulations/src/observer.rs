@@ -198,6 +198,8 @@ pub struct Observer {
     pub posts_in_flight: BTreeMap<DeliveryId, PaymentId>,
     /// When merchants last changed their subscriptions, virtual milliseconds.
     subscribed_ms: BTreeMap<MerchantId, u64>,
+    /// When the account of a merchant or its proof last changed, virtual milliseconds.
+    proof_changed_ms: BTreeMap<MerchantId, u64>,
     /// When the recent requests to each merchant's endpoint began, virtual milliseconds: those of ten seconds, of one process.
     pub(crate) posts_ms: BTreeMap<MerchantId, Vec<u64>>,
     /// The number of durable batches.
@@ -335,6 +337,7 @@ impl Observer {
                 self.assigned(account, *place, *payment, by);
             }
         }
+        self.unmatched_are_announced(batch);
         for write in &batch.writes {
             self.model_write(write);
             self.written(write, batch);
@@ -414,6 +417,10 @@ impl Observer {
         let before = self.merchants.insert(merchant.id, merchant.clone());
         if before.as_ref().is_some_and(|before| before.webhook_events != merchant.webhook_events) {
             self.subscribed_ms.insert(merchant.id, self.now_ms);
+        }
+        let proven = |merchant: &Merchant| (merchant.hive_account, merchant.ownership.proof.is_some());
+        if before.as_ref().is_none_or(|before| proven(before) != proven(merchant)) {
+            self.proof_changed_ms.insert(merchant.id, self.now_ms);
         }
         if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
             self.endpoint_set_ms.insert(merchant.id, self.now_ms);

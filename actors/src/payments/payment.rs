@@ -12,7 +12,7 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     mutant,
-    payment::{self, Command, Credit, Effect, Event, ExceptionEvent, Payment, Rejection, Transition},
+    payment::{self, Command, Credit, Effect, Event, Payment, Rejection, Transition},
     webhook::{self, EventType},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
@@ -183,7 +183,7 @@ impl PaymentActor {
                 self.refresh(myself, session).await?;
                 continue;
             };
-            let Transition { payment, event, exception, effects, rows } = match decision {
+            let Transition { payment, event, exception, refund, effects, rows } = match decision {
                 Ok(transition) => transition,
                 Err(_) if !mutant!("stale-rejection") && self.refresh(myself, session).await? => continue,
                 Err(rejection) => {
@@ -194,7 +194,12 @@ impl PaymentActor {
             let decided = transfer_log::decided(&rows);
             let mut batch = self.batch(&payment, rows, event.as_ref(), command, session.payment.version);
             if let Some(exception) = exception {
-                batch = batch.and(self.exception(&payment, &exception).await?);
+                let body = webhook::exception(&payment, &exception);
+                batch = batch.and(self.requested(&payment, EventType::Exception, &exception.event, body).await?);
+            }
+            if let Some(refund) = refund {
+                let body = webhook::refund_completed(&payment, &refund);
+                batch = batch.and(self.requested(&payment, EventType::RefundCompleted, &refund.event, body).await?);
             }
             if let Some(audit_entry) = &audit_entry {
                 batch = batch.and(Write::Audit(audit_entry.clone()));
@@ -329,21 +334,27 @@ impl PaymentActor {
         }
     }
 
-    /// Returns the event of new exceptions, which is delivered if the merchant subscribes to it.
-    async fn exception(&self, payment: &Payment, exception: &ExceptionEvent) -> Result<Write, SessionError> {
+    /// Returns an event that is delivered if the merchant subscribes to it.
+    async fn requested(
+        &self,
+        payment: &Payment,
+        kind: EventType,
+        event: &Event,
+        body: Vec<u8>,
+    ) -> Result<Write, SessionError> {
         let merchant = self.context.sound(self.context.env.store.merchant(payment.merchant).await);
         let merchant = merchant.map_err(|error| read_failed(&self.context, &error))?.flatten();
-        let is_sent = merchant.is_some_and(|merchant| merchant.webhook_events.has(EventType::Exception));
-        let at = exception.event.at;
+        let is_sent = merchant.is_some_and(|merchant| merchant.webhook_events.has(kind));
+        let at = event.at;
         Ok(Write::Event(EventRecord {
-            id: exception.event.id,
+            id: event.id,
             seq: 0,
             merchant: payment.merchant,
-            kind: EventType::Exception,
+            kind,
             payment: payment.id,
             delivery: is_sent.then(|| self.context.env.entropy.delivery_id(at)),
             at,
-            body: webhook::exception(payment, exception),
+            body,
             is_test: false,
         }))
     }

@@ -188,7 +188,7 @@ impl Payments {
         let account = transfer.to;
         let route = if mutant!("assigned-has-wallet-route") { Route::Wallet } else { Route::Manual };
         let attachment = Assignment { transfer, route, memo_normalized: false, by };
-        let audit_entry = self.access.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
+        let audit_entry = self.access.entry("transfer_assigned", merchant.id, Some(place.to_string()), Vec::new());
         match self.order(payment.id, Command::Assign(attachment), Some(audit_entry)).await.map_err(EngineError::from) {
             Ok(payment) => {
                 tracing::info!(payment.id = %payment.id, %account, "transfer assigned to payment {}", payment.id);
@@ -226,7 +226,7 @@ impl Payments {
         }
         let handling = Handling::Ignored { by, at: self.access.now(), note };
         let write = Write::Handle { account: merchant.hive_account, place, handling: handling.clone() };
-        let audit_entry = self.access.audit_event("transfer_ignored", merchant.id, Some(name_of(place)), Vec::new());
+        let audit_entry = self.access.audit_event("transfer_ignored", merchant.id, Some(place.to_string()), Vec::new());
         let batch = Batch::of(write).and(audit_entry);
         self.access.commit(batch).await?;
         Ok(Unmatched { handling, ..unmatched })
@@ -281,9 +281,4 @@ impl Payments {
             response => response.map_err(Into::into),
         }
     }
-}
-
-/// Formats the id of a transfer from its position on the chain.
-fn name_of(ChainPosition { block_num, tx_in_block, op_in_tx }: ChainPosition) -> String {
-    format!("{block_num}-{tx_in_block}-{op_in_tx}")
 }

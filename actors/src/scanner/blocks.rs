@@ -9,8 +9,8 @@ use std::{
 };
 
 use engine::{
-    ids::PaymentId,
-    ledger::{Block, BlockId, Head, Transfer, TxId},
+    ids::{MerchantId, PaymentId},
+    ledger::{Block, BlockId, Head, TxId},
     mutant,
     payment::{Command, Credit, Finality, Rejection, Route},
     time::Timestamp,
@@ -33,11 +33,12 @@ use crate::{
         transfer_log::{self, OtherAccountLog},
     },
     scanner::{
-        classification::{Classification, ClassifiedTransfer, Classifier},
+        classification::{Classification, ClassifiedTransfer, Classifier, is_sale},
         failures::{Failures, PollError},
         unknown_operations,
     },
     timer::Timer,
+    webhooks::{announcements::unmatched_events, notifier::Notifier},
 };
 
 /// Blocks per request when catching up.
@@ -65,6 +66,7 @@ pub(crate) struct Scanner {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) payments: Payments,
     pub(crate) merchants: Merchants,
+    pub(crate) notifier: Arc<Notifier>,
     /// The counter of log lines about unrelated accounts; it survives a restart of the scanner.
     pub(crate) other_accounts: Arc<OtherAccountLog>,
 }
@@ -319,6 +321,9 @@ impl Scanner {
         let reason = UnmatchedReason::UnsupportedOperation;
         unmatched.extend(released.map(|transfer| Unmatched::open(transfer, reason)));
         self.discard_unconfirmed(state, newest.number()).await?;
+        let unknown: Vec<_> = unmatched.iter().filter(|one| !is_sale(&classified, &one.transfer)).collect();
+        // Read before the position moves: after a failed read the blocks are read again.
+        let events = unmatched_events(&self.context, &unknown, self.context.now()).await?;
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         state.read = Some(cursor);
         self.context.metrics.blocks.inc_by(blocks.len() as u64);
@@ -337,25 +342,33 @@ impl Scanner {
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-not-stored"));
             let unmatched: Vec<_> = unmatched.collect();
-            let batch = unmatched.iter().cloned().map(Write::Unmatched).collect();
-            self.context.env.probe.reach("scanner: credited, cursor not moved");
-            self.store_cursor(state, cursor, batch).await?;
-            let is_sale = |transfer: &Transfer| {
-                classified.iter().any(|classified| {
-                    classified.classification == Classification::Sale
-                        && classified.transfer.position == transfer.position
-                })
-            };
-            for unmatched in &unmatched {
-                if is_sale(&unmatched.transfer) {
-                    transfer_log::sale(&unmatched.transfer);
-                } else {
-                    transfer_log::unmatched(unmatched);
-                    self.context.metrics.unmatched.inc();
-                }
-            }
+            self.store_unmatched(state, cursor, (&unmatched, events), &classified).await?;
         }
         self.advanced(cursor.block_id.number(), cursor.time);
+        Ok(())
+    }
+
+    /// Stores the cursor with the transfers that pay no session and the events of those that are no sale.
+    async fn store_unmatched(
+        &self,
+        state: &mut ScanState,
+        cursor: Cursor,
+        (unmatched, events): (&[Unmatched], Vec<(MerchantId, Write)>),
+        classified: &[ClassifiedTransfer<'_>],
+    ) -> Result<(), CommitError> {
+        let (merchants, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+        let batch = unmatched.iter().cloned().map(Write::Unmatched).chain(events).collect();
+        self.context.env.probe.reach("scanner: credited, cursor not moved");
+        self.store_cursor(state, cursor, batch).await?;
+        merchants.into_iter().for_each(|merchant| self.notifier.announced(merchant));
+        for unmatched in unmatched {
+            if is_sale(classified, &unmatched.transfer) {
+                transfer_log::sale(&unmatched.transfer);
+            } else {
+                transfer_log::unmatched(unmatched);
+                self.context.metrics.unmatched.inc();
+            }
+        }
         Ok(())
     }
 

@@ -37,6 +37,13 @@ pub(crate) enum Classification {
     Nobody,
 }
 
+/// Returns whether a transfer is a sale.
+pub(crate) fn is_sale(classified: &[ClassifiedTransfer<'_>], transfer: &Transfer) -> bool {
+    classified.iter().any(|classified| {
+        classified.classification == Classification::Sale && classified.transfer.position == transfer.position
+    })
+}
+
 /// Classifies transfers by the claims, the memos and the watched accounts.
 pub(crate) struct Classifier<'s> {
     pub(crate) context: &'s Context,

@@ -16,6 +16,7 @@ use crate::{
     duties::Term,
     scanner::unknown_operations,
     timer::Timer,
+    webhooks::{announcements::unmatched_events, notifier::Notifier},
 };
 
 /// Blocks per request.
@@ -37,6 +38,7 @@ pub(crate) enum Msg {
 pub(crate) struct VirtualTransfers {
     pub(crate) context: Arc<Context>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) notifier: Arc<Notifier>,
 }
 
 pub(crate) struct Position {
@@ -145,13 +147,27 @@ impl VirtualTransfers {
         stopped_by.map_or(Ok(last == *wanted.end() && last < scanned), Err)
     }
 
-    /// Stores the transfers and the position in one commit; after a failure the blocks are read again.
+    /// Stores the transfers, their events and the position in one commit; after a failure the blocks are read again.
     async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>, term: Term) {
         let reason = UnmatchedReason::UnsupportedOperation;
-        let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched::open(transfer, reason)));
-        let batch: Batch = kept.chain([notes::virtual_transfers_read_to(last, position.stored)]).collect();
+        let kept: Vec<_> = kept.into_iter().map(|transfer| Unmatched::open(transfer, reason)).collect();
+        let unmatched: Vec<_> = kept.iter().collect();
+        let events = match unmatched_events(&self.context, &unmatched, self.context.now()).await {
+            Ok(events) => events,
+            Err(error) => {
+                self.context.read_failed(&error);
+                position.read = None;
+                return;
+            }
+        };
+        let (merchants, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+        let stored = [notes::virtual_transfers_read_to(last, position.stored)];
+        let batch: Batch = kept.into_iter().map(Write::Unmatched).chain(events).chain(stored).collect();
         match self.context.env.store.commit(term.guarding(batch)).await {
-            Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
+            Ok(()) => {
+                (position.read, position.stored) = (Some(last), Some(last));
+                merchants.into_iter().for_each(|merchant| self.notifier.announced(merchant));
+            }
             Err(error) => {
                 self.context.commit_failed(&error);
                 // Another engine may have continued.

@@ -1,18 +1,25 @@
-//! Events besides those of a payment's status: settled sales, and changes of an account.
+//! Events of no payment: settled sales, changes of an account, and unmatched transfers.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
 use engine::{
+    account::AccountName,
     ids::{EventId, MerchantId, PaymentId},
     merchant::Merchant,
     mutant,
     time::Timestamp,
-    webhook::{self, AccountChange, EventType, SettledSale},
+    webhook::{self, AccountChange, EventType, SettledSale, UnmatchedTransfer},
     x402::ClaimRecord,
 };
-use storage::{EventRecord, ReadError, Write};
+use storage::{EventRecord, ReadError, Unmatched, Write};
 
 use crate::context::Context;
 
-/// Maximum number of merchants on one account that get the event of a sale settled without an API key.
+/// Maximum number of merchants on one account that get the event of a sale settled without an API key, or of an unmatched
+/// transfer.
 pub(crate) const MAX_OWNERS: usize = 20;
 
 /// Returns the events of a settled sale with their merchants: the one that settled it with its API key, and unless it
@@ -73,6 +80,48 @@ pub(crate) fn account_event(context: &Context, before: &Merchant, after: &Mercha
     };
     let body = webhook::account_change(id, &change, at);
     Some(announce(context, after, EventType::AccountChange, id, at, body))
+}
+
+/// Returns the events of new unmatched transfers with their merchants: those that have proven the account. What was
+/// announced before is left out.
+pub(crate) async fn unmatched_events(
+    context: &Context,
+    unmatched: &[&Unmatched],
+    at: Timestamp,
+) -> Result<Vec<(MerchantId, Write)>, ReadError> {
+    let mut owners: BTreeMap<AccountName, Vec<Arc<Merchant>>> = BTreeMap::new();
+    let mut events = Vec::new();
+    for &Unmatched { transfer, reason, .. } in unmatched {
+        if mutant!("unmatched-not-notified") {
+            continue;
+        }
+        let merchants = match owners.entry(transfer.to) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(read_owners(context, transfer.to).await?),
+        };
+        for merchant in merchants.iter() {
+            let id = webhook::unmatched_event_id(transfer, merchant.id);
+            // A block that is scanned again was announced; a damaged index must not stop the scanner.
+            if context.sound(context.env.store.event_place(id).await)? != Some(None) {
+                continue;
+            }
+            let livemode = !context.settings.development;
+            let data = UnmatchedTransfer::of(transfer, merchant.id, reason.as_str(), livemode);
+            let body = webhook::transfer_unmatched(id, &data, at);
+            events.push((merchant.id, announce(context, merchant, EventType::TransferUnmatched, id, at, body)));
+        }
+    }
+    Ok(events)
+}
+
+/// Returns the merchants that have proven an account.
+async fn read_owners(context: &Context, account: AccountName) -> Result<Vec<Arc<Merchant>>, ReadError> {
+    let mut owners = Vec::new();
+    let known = context.sound(context.env.store.proven_merchants(account, MAX_OWNERS).await)?;
+    for owner in known.unwrap_or_default() {
+        owners.extend(context.sound(context.env.store.merchant(owner).await)?.flatten());
+    }
+    Ok(owners)
 }
 
 fn announce(

@@ -8,6 +8,7 @@ use engine::{
     ledger::{ChainPosition, refund_memo_of},
     merchant::Merchant,
     payment::{Payment, Resolution, ResolutionKind, Route, Terms},
+    webhook::EventType,
 };
 use storage::{Handling, Unmatched};
 
@@ -53,6 +54,37 @@ async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_
     assert!(matches!(&kept.handling, Handling::Assigned { payment, by, .. } if *payment == first && by == "key_1"));
     let ignored = test.engine().payments.ignore(&merchant, place, "key_1".to_owned(), String::new()).await;
     assert_eq!(ignored.err(), Some(EngineError::TransferAssigned(first)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unmatched_transfer_is_announced_once_to_each_merchant_that_has_proven_the_account() {
+    let mut test = TestEngine::started(store()).await;
+    let (first, second, unproven) = (test.owner().await, test.owner().await, test.merchant().await);
+    let payment = test.open(&first).await;
+    test.ledger.produce(vec![
+        transfer("alice", "blue.mugs", 5, "thanks"),
+        transfer("alice", "blue.mugs", 1_000, &engine::ledger::memo_of(payment.id)),
+    ]);
+    test.ledger.settle();
+    let kept = unmatched_transfers(&test, &first, 1).await.remove(0).transfer;
+    test.until_state(payment.id, State::Completed).await;
+    let announced = async |test: &TestEngine, merchant: &Merchant| {
+        let events = test.env.store.events(merchant.id, 0, 9).await.unwrap();
+        let events = events.into_iter().filter(|event| event.kind == EventType::TransferUnmatched);
+        events.map(|event| event.id).collect::<Vec<_>>()
+    };
+    for merchant in [&first, &second] {
+        let id = engine::webhook::unmatched_event_id(&kept, merchant.id);
+        assert_eq!(announced(&test, merchant).await, [id]);
+    }
+    assert_eq!(announced(&test, &unproven).await, []);
+    // An engine that starts again announces nothing twice.
+    test.tree.take().unwrap().stop().await;
+    test.start().await;
+    test.ledger.produce(vec![transfer("bob", "blue.mugs", 6, "")]);
+    test.ledger.settle();
+    unmatched_transfers(&test, &first, 2).await;
+    assert_eq!(announced(&test, &first).await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,6 +82,12 @@ enum Trigger {
     /// An agent pays for a resource of the merchant by x402
     #[value(name = "x402.settled")]
     Settled,
+    /// A paid payment is refunded
+    #[value(name = "refund.completed")]
+    Refunded,
+    /// A customer of the proven account pays with a memo that names no payment
+    #[value(name = "transfer.unmatched")]
+    Unmatched,
     /// A change of the merchant's proven account is requested, and cancelled again
     #[value(name = "merchant.account_change")]
     AccountChange,

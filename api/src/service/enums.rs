@@ -36,6 +36,8 @@ pub(super) const fn event_type(kind: EventType) -> v1::EventType {
         EventType::Exception => v1::EventType::PaymentException,
         EventType::X402Settled => v1::EventType::X402Settled,
         EventType::AccountChange => v1::EventType::MerchantAccountChange,
+        EventType::RefundCompleted => v1::EventType::RefundCompleted,
+        EventType::TransferUnmatched => v1::EventType::TransferUnmatched,
     }
 }
 

@@ -62,7 +62,7 @@ impl UnmatchedTransferService for Service {
         };
         let part = self.engine.payments.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
         let transfers = part.rows.into_iter().map(transfer).collect();
-        let next_page_token = filters.token(part.next.map(id).unwrap_or_default());
+        let next_page_token = filters.token(part.next.map(|next| next.to_string()).unwrap_or_default());
         Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
     }
 
@@ -77,7 +77,10 @@ impl UnmatchedTransferService for Service {
         let before = token.map(|token| parse_id(token).ok_or_else(invalid_token)).transpose()?;
         let part = self.engine.payments.sales(&merchant, before, limit).await.map_err(error)?;
         let sales = part.rows.into_iter().map(sale).collect();
-        Ok(Response::new(v1::ListSalesResponse { sales, next_page_token: part.next.map(id).unwrap_or_default() }))
+        Ok(Response::new(v1::ListSalesResponse {
+            sales,
+            next_page_token: part.next.map(|next| next.to_string()).unwrap_or_default(),
+        }))
     }
 
     async fn get_unmatched(
@@ -212,18 +215,13 @@ fn note(text: &str) -> Result<String, ApiError> {
     fields::text("note", text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))
 }
 
-/// Returns the id of a transfer: its position on the chain as `block-transaction-operation`.
-fn id(position: ChainPosition) -> String {
-    format!("{}-{}-{}", position.block_num, position.tx_in_block, position.op_in_tx)
-}
-
 /// Parses the id of a transfer; `None` for any other text.
 fn parse_id(text: &str) -> Option<ChainPosition> {
     let mut numbers = text.split('-').map(|number| number.parse::<u32>().ok());
     let position =
         ChainPosition { block_num: numbers.next()??, tx_in_block: numbers.next()??, op_in_tx: numbers.next()?? };
     // Leading zeros and signs would be a second id of the same transfer.
-    (numbers.next().is_none() && id(position) == text).then_some(position)
+    (numbers.next().is_none() && position.to_string() == text).then_some(position)
 }
 
 /// Reads the id of a transfer.
@@ -256,7 +254,7 @@ const fn status(handling: &Handling) -> UnmatchedStatus {
 fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
     let transfer = unmatched.transfer;
     let mut message = v1::UnmatchedTransfer {
-        id: id(transfer.position),
+        id: transfer.position.to_string(),
         tx_id: transfer.tx_id.to_string(),
         op_index: transfer.position.op_in_tx,
         block_num: transfer.position.block_num,
@@ -285,7 +283,7 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
 
 fn sale(Sale { transfer, resource, claimed_at, .. }: Sale) -> v1::Sale {
     v1::Sale {
-        id: id(transfer.position),
+        id: transfer.position.to_string(),
         tx_id: transfer.tx_id.to_string(),
         op_index: transfer.position.op_in_tx,
         block_num: transfer.position.block_num,
@@ -306,7 +304,7 @@ mod tests {
     #[test]
     fn transfer_ids_round_trip_and_other_texts_are_rejected() {
         let position = ChainPosition { block_num: 4_294_967_295, tx_in_block: 0, op_in_tx: 7 };
-        assert_eq!(parse_id(&id(position)), Some(position));
+        assert_eq!(parse_id(&position.to_string()), Some(position));
         for invalid in ["", "1", "1-2", "1-2-3-4", "1-2-x", "+1-2-3", "01-2-3", "1-2-4294967296", "1--3", "-1-2-3"] {
             assert_eq!(parse_id(invalid), None, "{invalid}");
         }

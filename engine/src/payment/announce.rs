@@ -1,8 +1,8 @@
-//! Events of a payment: a new status, new exceptions, and further money of existing exceptions.
+//! Events of a payment: a new status, new exceptions, further money of existing exceptions, and refunds.
 
 use sha2::{Digest, Sha256};
 
-use super::{Disposition, Effect, Exception, Payment, State, Totals, Transition};
+use super::{Disposition, Effect, Exception, Payment, Refund, State, Totals, Transition};
 use crate::{
     ids::{EventId, PaymentId},
     mutant,
@@ -16,7 +16,7 @@ pub struct Event {
     pub id: EventId,
     /// The previous state.
     pub from: State,
-    /// The new state; equal to `from` for exception events.
+    /// The new state; equal to `from` for events of exceptions and refunds.
     pub to: State,
     /// The payment's sequence number of the event.
     pub sequence: u32,
@@ -43,7 +43,29 @@ pub struct ExceptionEvent {
     pub new: Vec<Exception>,
 }
 
+/// A new refund of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundEvent {
+    /// The event.
+    pub event: Event,
+    /// The refund.
+    pub refund: Refund,
+}
+
 impl Transition {
+    /// Announces the refund that `before` did not have. A command adds at most one.
+    pub(super) fn announce_refund(&mut self, before: &Payment, now: Timestamp) {
+        let Some(refund) = self.payment.refunds.get(before.refunds.len()).cloned() else { return };
+        if mutant!("refund-not-notified") {
+            return;
+        }
+        self.payment.sequence += 1;
+        let state = self.payment.state;
+        let event = Event::of(self.payment.id, (state, state), self.payment.sequence, now);
+        self.effects.push(Effect::Notify(event.id));
+        self.refund = Some(RefundEvent { event, refund });
+    }
+
     /// Announces the exceptions that `before` did not have, and those with notable further money. Only irreversible
     /// money counts, so that a fork cannot revoke an announcement.
     pub(super) fn announce_exceptions(&mut self, before: &Payment, now: Timestamp) {

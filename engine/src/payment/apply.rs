@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Assignment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, Event, ExceptionEvent, FeeMode,
-    Finality, Payment, Resolution, Route, State, resolution::MAX_REFUNDS,
+    Finality, Payment, RefundEvent, Resolution, Route, State, resolution::MAX_REFUNDS,
 };
 use crate::{
     ids::{EventId, PaymentId},
@@ -209,6 +209,8 @@ pub struct Transition {
     pub event: Option<Event>,
     /// The exception event, announced after the status event.
     pub exception: Option<ExceptionEvent>,
+    /// The event of a new refund.
+    pub refund: Option<RefundEvent>,
     /// Effects to run after the commit, in order.
     pub effects: Vec<Effect>,
     /// New and changed transfers, to be stored as rows with the snapshot. The memo of a changed transfer may be
@@ -225,6 +227,7 @@ impl Payment {
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         let mut step = self.step(command, now)?;
         step.announce_exceptions(self, now);
+        step.announce_refund(self, now);
         step.rows = self.changed_rows(&step.payment);
         step.payment.trim_listed();
         Ok(step)
@@ -573,7 +576,7 @@ impl Payment {
 
     /// Returns a transition without a state change.
     pub(super) fn in_same_state(self) -> Transition {
-        Transition { payment: self, event: None, exception: None, effects: Vec::new(), rows: Vec::new() }
+        Transition { payment: self, event: None, exception: None, refund: None, effects: Vec::new(), rows: Vec::new() }
     }
 
     /// Returns a transition to a new state with its event.
@@ -584,6 +587,6 @@ impl Payment {
         self.sequence += u32::from(!mutant!("sequence-not-incremented"));
         let event = Event::of(self.id, (before.state, to), self.sequence, now);
         let effects = vec![Effect::Notify(event.id)];
-        Transition { payment: self, event: Some(event), exception: None, effects, rows: Vec::new() }
+        Transition { payment: self, event: Some(event), exception: None, refund: None, effects, rows: Vec::new() }
     }
 }

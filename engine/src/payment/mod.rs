@@ -12,7 +12,7 @@ mod table_tests;
 
 use std::{sync::Arc, time::Duration};
 
-pub use announce::{Event, ExceptionEvent};
+pub use announce::{Event, ExceptionEvent, RefundEvent};
 pub use apply::{Command, Effect, Rejection, Transition};
 pub use cancellation::{Cancellation, Canceller};
 pub use resolution::{

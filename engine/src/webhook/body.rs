@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::{
     fields::MetadataValue,
     ids::{EventId, MerchantId, PaymentId},
-    ledger::TxId,
+    ledger::{Transfer, TxId},
     mutant,
-    payment::{Event, Exception, ExceptionEvent, Payment, State},
+    payment::{Event, Exception, ExceptionEvent, Payment, Refund, RefundEvent, State, shown_memo},
     time::Timestamp,
     webhook::EventType,
 };
@@ -36,6 +36,7 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             sequence: event.sequence,
             exceptions: words(&payment.exceptions()),
             new_exceptions: None,
+            refund: None,
             metadata: metadata(payment),
             livemode: payment.livemode,
         },
@@ -46,11 +47,27 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
 /// Returns the body of `payment.exception`.
 #[must_use]
 pub fn exception(payment: &Payment, ExceptionEvent { event, new }: &ExceptionEvent) -> Vec<u8> {
+    unchanged(EventType::Exception, payment, event, (Some(words(new)), None))
+}
+
+/// Returns the body of `refund.completed`.
+#[must_use]
+pub fn refund_completed(payment: &Payment, RefundEvent { event, refund }: &RefundEvent) -> Vec<u8> {
+    unchanged(EventType::RefundCompleted, payment, event, (None, Some(RefundData::of(refund))))
+}
+
+/// Returns the body of an event that does not change the status of its payment.
+fn unchanged(
+    kind: EventType,
+    payment: &Payment,
+    event: &Event,
+    (new_exceptions, refund): (Option<Vec<&str>>, Option<RefundData>),
+) -> Vec<u8> {
     let id = payment.id.to_string();
     let at = event.at.to_string();
     let previous = payment.previous_state.unwrap_or(payment.state);
     bytes_of(&Body {
-        r#type: EventType::Exception.as_str(),
+        r#type: kind.as_str(),
         id: event.id.to_string(),
         created_at: &at,
         timestamp: &at,
@@ -64,7 +81,8 @@ pub fn exception(payment: &Payment, ExceptionEvent { event, new }: &ExceptionEve
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),
             sequence: event.sequence,
             exceptions: words(&payment.exceptions()),
-            new_exceptions: Some(words(new)),
+            new_exceptions,
+            refund,
             metadata: metadata(payment),
             livemode: payment.livemode,
         },
@@ -144,6 +162,88 @@ pub fn account_change(id: EventId, change: &AccountChange, at: Timestamp) -> Vec
     bytes_of(&Body { r#type: kind, id: id.to_string(), created_at: &at, timestamp: &at, data: change })
 }
 
+/// A transfer to a merchant's account that matches no payment.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnmatchedTransfer<'a> {
+    /// The id of the transfer among the unmatched ones.
+    pub transfer_id: String,
+    /// The merchant.
+    pub merchant_id: String,
+    /// Why it matches no payment.
+    pub reason: &'static str,
+    /// The transaction.
+    pub tx_id: String,
+    /// The operation's index in it.
+    pub op_index: u32,
+    /// The block.
+    pub block_num: u32,
+    /// The time of the block.
+    pub block_time: String,
+    /// The sender.
+    pub from: &'a str,
+    /// The account that received it.
+    pub to: &'a str,
+    /// The amount, smallest units.
+    pub value: String,
+    /// The amount as on the ledger.
+    pub formatted: String,
+    /// The currency.
+    pub currency: &'static str,
+    /// The memo, shortened like those of the list.
+    pub memo: String,
+    /// Whether it uses real money.
+    pub livemode: bool,
+}
+
+impl<'a> UnmatchedTransfer<'a> {
+    /// Returns what a merchant is notified of about a transfer; `reason` is the wire name of the reason.
+    #[must_use]
+    pub fn of(transfer: &'a Transfer, merchant: MerchantId, reason: &'static str, livemode: bool) -> Self {
+        Self {
+            transfer_id: transfer.position.to_string(),
+            merchant_id: merchant.to_string(),
+            reason,
+            tx_id: transfer.tx_id.to_string(),
+            op_index: transfer.position.op_in_tx,
+            block_num: transfer.position.block_num,
+            block_time: transfer.block_time.to_string(),
+            from: transfer.from.as_str(),
+            to: transfer.to.as_str(),
+            value: transfer.money.units.to_string(),
+            formatted: transfer.money.to_string(),
+            currency: transfer.money.currency.code(),
+            memo: shown_memo(transfer.memo.clone()),
+            livemode,
+        }
+    }
+}
+
+/// Returns the event id of an unmatched transfer for a merchant, derived from the transfer's position, so that a block
+/// that is scanned again cannot duplicate the event.
+#[must_use]
+pub fn unmatched_event_id(transfer: &Transfer, merchant: MerchantId) -> EventId {
+    let position = transfer.position;
+    let hash = Sha256::new()
+        .chain_update(transfer.tx_id.0)
+        .chain_update(position.block_num.to_be_bytes())
+        .chain_update(position.tx_in_block.to_be_bytes())
+        .chain_update(position.op_in_tx.to_be_bytes())
+        .chain_update(merchant.bits().to_be_bytes())
+        .finalize();
+    let mut random = [0; 10];
+    random.copy_from_slice(&hash[..10]);
+    EventId::new(transfer.block_time, random)
+}
+
+/// Returns the body of `transfer.unmatched`.
+#[must_use]
+pub fn transfer_unmatched(id: EventId, transfer: &UnmatchedTransfer<'_>, at: Timestamp) -> Vec<u8> {
+    let at = at.to_string();
+    let kind = EventType::TransferUnmatched.as_str();
+    bytes_of(&Body { r#type: kind, id: id.to_string(), created_at: &at, timestamp: &at, data: transfer })
+}
+
 fn words(exceptions: &[Exception]) -> Vec<&'static str> {
     exceptions.iter().map(|exception| exception.as_str()).collect()
 }
@@ -166,7 +266,7 @@ pub fn test_event(
     let merchant_id = merchant.to_string();
     let account = "test".to_owned();
     match kind {
-        EventType::StatusChanged | EventType::Exception => {}
+        EventType::StatusChanged | EventType::Exception | EventType::RefundCompleted => {}
         EventType::X402Settled => {
             let sale = SettledSale {
                 tx_id: "0".repeat(40),
@@ -193,7 +293,27 @@ pub fn test_event(
             };
             return account_change(id, &change, at);
         }
+        EventType::TransferUnmatched => {
+            let transfer = UnmatchedTransfer {
+                transfer_id: "0-0-0".to_owned(),
+                merchant_id,
+                reason: "no_session",
+                tx_id: "0".repeat(40),
+                op_index: 0,
+                block_num: 0,
+                block_time: at.to_string(),
+                from: "test",
+                to: "test",
+                value: "1".to_owned(),
+                formatted: "0.001 HBD".to_owned(),
+                currency: "HBD",
+                memo: String::new(),
+                livemode: false,
+            };
+            return transfer_unmatched(id, &transfer, at);
+        }
     }
+    let refund = (kind == EventType::RefundCompleted).then(|| RefundData::test(at));
     let (at, is_exception) = (at.to_string(), kind == EventType::Exception);
     let payment = format!("test_{}", payment.to_string().trim_start_matches(PaymentId::PREFIX));
     let exceptions = if is_exception { words(&[Exception::Underpaid]) } else { Vec::new() };
@@ -212,6 +332,7 @@ pub fn test_event(
             internal_id: None,
             sequence: 1,
             new_exceptions: is_exception.then(|| exceptions.clone()),
+            refund,
             exceptions,
             metadata: BTreeMap::new(),
             livemode: false,
@@ -251,8 +372,49 @@ struct Data<'a> {
     exceptions: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     new_exceptions: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refund: Option<RefundData>,
     metadata: BTreeMap<&'a str, Value<'a>>,
     livemode: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RefundData {
+    tx_id: String,
+    op_index: u32,
+    to: String,
+    value: String,
+    formatted: String,
+    currency: &'static str,
+    at: String,
+}
+
+impl RefundData {
+    fn of(refund: &Refund) -> Self {
+        Self {
+            tx_id: refund.tx_id.to_string(),
+            op_index: refund.op_in_tx,
+            to: refund.to.to_string(),
+            value: refund.money.units.to_string(),
+            formatted: refund.money.to_string(),
+            currency: refund.money.currency.code(),
+            at: refund.at.to_string(),
+        }
+    }
+
+    /// Returns the refund of a test event.
+    fn test(at: Timestamp) -> Self {
+        Self {
+            tx_id: "0".repeat(40),
+            op_index: 0,
+            to: "test".to_owned(),
+            value: "1".to_owned(),
+            formatted: "0.001 HBD".to_owned(),
+            currency: "HBD",
+            at: at.to_string(),
+        }
+    }
 }
 
 struct Value<'a>(&'a MetadataValue);

@@ -13,11 +13,22 @@ pub enum EventType {
     X402Settled,
     /// A change of a verified account was requested, was cancelled, or took effect.
     AccountChange,
+    /// A refund of a payment is irreversible.
+    RefundCompleted,
+    /// A transfer to a merchant's account matches no payment.
+    TransferUnmatched,
 }
 
 impl EventType {
     /// Every type, in a fixed order.
-    pub const ALL: [Self; 4] = [Self::StatusChanged, Self::Exception, Self::X402Settled, Self::AccountChange];
+    pub const ALL: [Self; 6] = [
+        Self::StatusChanged,
+        Self::Exception,
+        Self::X402Settled,
+        Self::AccountChange,
+        Self::RefundCompleted,
+        Self::TransferUnmatched,
+    ];
 
     /// Returns the wire name.
     #[must_use]
@@ -27,6 +38,8 @@ impl EventType {
             Self::Exception => "payment.exception",
             Self::X402Settled => "x402.settled",
             Self::AccountChange => "merchant.account_change",
+            Self::RefundCompleted => "refund.completed",
+            Self::TransferUnmatched => "transfer.unmatched",
         }
     }
 
@@ -39,7 +52,7 @@ impl EventType {
     /// Returns whether it is an event of a payment.
     #[must_use]
     pub const fn is_payment_event(self) -> bool {
-        matches!(self, Self::StatusChanged | Self::Exception)
+        matches!(self, Self::StatusChanged | Self::Exception | Self::RefundCompleted)
     }
 
     const fn bit(self) -> u32 {
@@ -115,7 +128,7 @@ mod tests {
         for wrong in [&[][..], &["x402.settled"], &["payment.status_changed", "payment.created"]] {
             assert_eq!(words(wrong).unwrap_err().field, "webhookEvents");
         }
-        assert_eq!((Subscriptions::from_bits(0), Subscriptions::from_bits(16 | 1)), (None, None));
+        assert_eq!((Subscriptions::from_bits(0), Subscriptions::from_bits(64 | 1)), (None, None));
         assert_eq!(Subscriptions::default().types().collect::<Vec<_>>(), [EventType::StatusChanged]);
     }
 }

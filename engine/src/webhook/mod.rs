@@ -7,7 +7,8 @@ mod event_type;
 mod signature;
 
 pub use body::{
-    AccountChange, SettledSale, account_change, exception, sale_event_id, settled, status_changed, test_event,
+    AccountChange, SettledSale, UnmatchedTransfer, account_change, exception, refund_completed, sale_event_id, settled,
+    status_changed, test_event, transfer_unmatched, unmatched_event_id,
 };
 pub use delivery::{
     Attempt, Delivery, DeliveryRecord, DeliveryState, Outcome, RetryDecision, SCHEDULE, Trigger, body_digest,

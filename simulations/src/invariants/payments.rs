@@ -335,6 +335,29 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     event_matches(event, &wanted)
 }
 
+pub(super) fn refunds_are_announced(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else {
+        return hold(write.refund.is_none(), || "a refund is announced with the creation".to_owned());
+    };
+    let (after, new) = (write.after, write.after.refunds.get(before.refunds.len()));
+    let (Some(event), Some(refund)) = (write.refund, new) else {
+        return hold(write.refund.is_none() && new.is_none(), || {
+            format!("the new refund is {new:?}, and it is announced: {}", write.refund.is_some())
+        });
+    };
+    let mut wanted = whole_body(after, after.previous_state.unwrap_or(after.state), after.sequence, event);
+    wanted["data"]["refund"] = serde_json::json!({
+        "txId": refund.tx_id.to_string(),
+        "opIndex": refund.op_in_tx,
+        "to": refund.to.to_string(),
+        "value": refund.money.units.to_string(),
+        "formatted": refund.money.to_string(),
+        "currency": refund.money.currency.code(),
+        "at": refund.at.to_string(),
+    });
+    event_matches(event, &wanted)
+}
+
 pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let deadline = after.expires_at + after.grace;
@@ -398,8 +421,8 @@ pub(super) fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
         Some(before) if before.state == write.after.state => before.sequence,
         Some(before) => before.sequence + 1,
     };
-    // New exceptions are one more announcement.
-    let announced = u32::from(write.exception.is_some());
+    // New exceptions are one more announcement, and so is a refund.
+    let announced = u32::from(write.exception.is_some()) + u32::from(write.refund.is_some());
     hold(write.after.sequence == expected + announced, || {
         format!("sequence {} where {expected} follows", write.after.sequence)
     })

@@ -1,8 +1,74 @@
 //! Writes of events and their deliveries.
 
+use engine::payment::shown_memo;
+
 use super::*;
 
+/// How long a commit may take after the reads that it is based on: the process may be paused meanwhile.
+const COMMIT_MS: u64 = 180_000;
+
 impl Observer {
+    /// Checks that every new unmatched transfer of a batch is announced to the merchants that have proven its account, and
+    /// to no others.
+    pub(super) fn unmatched_are_announced(&mut self, batch: &Batch) {
+        let mut events: BTreeMap<(MerchantId, String), &EventRecord> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for write in &batch.writes {
+            match write {
+                Write::Event(record) if record.kind == EventType::TransferUnmatched && !record.is_test => {
+                    let body: serde_json::Value = serde_json::from_slice(&record.body).unwrap_or_default();
+                    let transfer = body["data"]["transferId"].as_str().unwrap_or_default().to_owned();
+                    events.insert((record.merchant, transfer), record);
+                }
+                Write::Unmatched(unmatched) => kept.push(unmatched),
+                _ => {}
+            }
+        }
+        for unmatched in kept {
+            if let Err(text) = self.is_announced(unmatched, &mut events) {
+                self.violate("unmatched-are-announced", text, None);
+                return;
+            }
+            self.passes("unmatched-are-announced");
+        }
+        if let Some((merchant, transfer)) = events.keys().next() {
+            let text = format!("{transfer} is announced to {merchant} and is not kept as unmatched, or is not its own");
+            self.violate("unmatched-are-announced", text, None);
+        }
+    }
+
+    /// Takes the events of an unmatched transfer out of `events`.
+    fn is_announced(
+        &mut self,
+        unmatched: &Unmatched,
+        events: &mut BTreeMap<(MerchantId, String), &EventRecord>,
+    ) -> Result<(), String> {
+        let transfer = &unmatched.transfer;
+        let is_known = self.unmatched.contains_key(&(transfer.tx_id, transfer.position.op_in_tx));
+        // A sale is no unmatched transfer, and damage may hide a merchant.
+        let is_excused = is_known
+            || self.was_damaged
+            || self.claims.get(&transfer.tx_id).is_some_and(|claimed| claimed.sale().is_some());
+        let owners: Vec<MerchantId> =
+            self.merchants.values().filter(|merchant| has_proven(merchant, &transfer.to)).map(|one| one.id).collect();
+        let current: BTreeSet<MerchantId> = self.provers(&transfer.to).collect();
+        for owner in owners {
+            let is_new = self.proof_changed_ms.get(&owner).is_some_and(|at| self.now_ms < at + COMMIT_MS);
+            match events.remove(&(owner, transfer.position.to_string())) {
+                Some(_) if !current.contains(&owner) && !is_new => {
+                    return Err(format!("{} is announced to {owner}, a former owner", transfer.position));
+                }
+                Some(event) => {
+                    unmatched_event_matches(event, unmatched)?;
+                    self.marks.push("an unmatched transfer is announced");
+                }
+                None if is_excused || is_new || !current.contains(&owner) => {}
+                None => return Err(format!("{} is not announced to {owner}", transfer.position)),
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn event_written(&mut self, record: &EventRecord) {
         let seq = self.event_seqs.entry(record.merchant).or_default();
         *seq += 1;
@@ -100,4 +166,33 @@ impl Observer {
             }
         }
     }
+}
+
+/// Compares the event of an unmatched transfer with the interface.
+fn unmatched_event_matches(event: &EventRecord, Unmatched { transfer, reason, .. }: &Unmatched) -> Result<(), String> {
+    let at = event.at.to_string();
+    let wanted = serde_json::json!({
+        "type": "transfer.unmatched",
+        "id": event.id.to_string(),
+        "createdAt": at,
+        "timestamp": at,
+        "data": {
+            "transferId": transfer.position.to_string(),
+            "merchantId": event.merchant.to_string(),
+            "reason": reason.as_str(),
+            "txId": transfer.tx_id.to_string(),
+            "opIndex": transfer.position.op_in_tx,
+            "blockNum": transfer.position.block_num,
+            "blockTime": transfer.block_time.to_string(),
+            "from": transfer.from.to_string(),
+            "to": transfer.to.to_string(),
+            "value": transfer.money.units.to_string(),
+            "formatted": transfer.money.to_string(),
+            "currency": transfer.money.currency.code(),
+            "memo": shown_memo(transfer.memo.clone()),
+            "livemode": true,
+        },
+    });
+    let reported: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
+    if reported == wanted { Ok(()) } else { Err(format!("the event is {reported} and should be {wanted}")) }
 }

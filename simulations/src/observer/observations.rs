@@ -57,6 +57,8 @@ pub struct PaymentWrite<'a> {
     pub event: Option<&'a EventRecord>,
     /// The event of the same batch that announces new exceptions.
     pub exception: Option<&'a EventRecord>,
+    /// The event of the same batch that announces a refund.
+    pub refund: Option<&'a EventRecord>,
     /// The claim of the same batch.
     pub claim: Option<&'a ClaimRecord>,
     /// All transfers of the payment, those of the same batch included, as the store keeps them.

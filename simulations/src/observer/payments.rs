@@ -28,6 +28,7 @@ impl Observer {
             })
         };
         let (event, exception) = (announced(EventType::StatusChanged), announced(EventType::Exception));
+        let refund = announced(EventType::RefundCompleted);
         let claim = batch.writes.iter().find_map(|write| match write {
             Write::Claim(claimed) => Some(claimed),
             _ => None,
@@ -40,7 +41,18 @@ impl Observer {
                 let before = observer.payments.get(&after.id).map(|known| &*known.payment);
                 let rows = observer.rows.get(&after.id).unwrap_or(&none);
                 let (written, replaced) = (&written[..], &replaced[..]);
-                Some(check(&PaymentWrite { before, after, event, exception, claim, rows, written, replaced, observer }))
+                Some(check(&PaymentWrite {
+                    before,
+                    after,
+                    event,
+                    exception,
+                    refund,
+                    claim,
+                    rows,
+                    written,
+                    replaced,
+                    observer,
+                }))
             }
             _ => None,
         });

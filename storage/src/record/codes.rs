@@ -59,7 +59,14 @@ codes! {
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
     Canceller { Customer = 1, Merchant = 2 }
     ResolutionKind { Accepted = 1, Refunded = 2, Ignored = 3 }
-    EventType { StatusChanged = 1, Exception = 2, X402Settled = 3, AccountChange = 4 }
+    EventType {
+        StatusChanged = 1,
+        Exception = 2,
+        X402Settled = 3,
+        AccountChange = 4,
+        RefundCompleted = 5,
+        TransferUnmatched = 6,
+    }
     Trigger { Auto = 1, Manual = 2, Test = 3 }
     DeliveryState { Pending = 1, Held = 2, Delivered = 3, Failed = 4 }
     DisableReason { Gone = 1, Failing = 2 }

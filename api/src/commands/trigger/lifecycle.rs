@@ -63,6 +63,8 @@ pub(super) async fn produce(sandbox: &Sandbox, trigger: Trigger) -> Result<Value
             sandbox.exception(&payment, "paid_late").await
         }
         Trigger::Settled => settled(sandbox).await,
+        Trigger::Refunded => refunded(sandbox).await,
+        Trigger::Unmatched => unmatched(sandbox).await,
         Trigger::AccountChange => account_change(sandbox).await,
     }
 }
@@ -133,14 +135,41 @@ async fn key_of(sandbox: &Sandbox, account: &str) -> Result<PrivateKey, Failure>
     PrivateKey::from_wif(wif).map_err(|_| Failure::Other(format!("the ledger has no valid key of {account}")))
 }
 
-async fn account_change(sandbox: &Sandbox) -> Result<Value, Failure> {
-    if !sandbox.is_proven {
-        return Err(Failure::Other(format!(
-            "the account {} is not proven: its change takes effect at once, without an event. Prove it first: \
-             docs/how-to/prove-an-account.md",
-            sandbox.account
-        )));
+/// Refunds a paid payment from the merchant's account.
+async fn refunded(sandbox: &Sandbox) -> Result<Value, Failure> {
+    let payment = sandbox.create(UNITS, None).await?;
+    pay(sandbox, &payment, UNITS).await?;
+    sandbox.status(&payment, "completed").await?;
+    sandbox.step(&format!("{} refunds 1.500 HBD", sandbox.account))?;
+    let amount = Money::new(UNITS, Currency::Hbd).to_string();
+    let refund = json!({
+        "from": sandbox.account, "to": PAYER, "amount": amount, "memo": format!("refund-{}", payment.id),
+    });
+    sandbox.control("transfer", refund).await?;
+    sandbox.event("refund.completed", |data| data["id"] == payment.id.as_str()).await
+}
+
+/// Pays the merchant without naming a payment.
+async fn unmatched(sandbox: &Sandbox) -> Result<Value, Failure> {
+    require_proof(sandbox, "transfers to it that match no payment make no event")?;
+    let memo = format!("order {}", hex::encode(files::random::<8>()));
+    sandbox.transfer(PAYER, Money::new(UNITS, Currency::Hbd), &memo).await?;
+    sandbox.event("transfer.unmatched", |data| data["memo"] == memo.as_str()).await
+}
+
+/// Fails unless the merchant has proven its account.
+fn require_proof(sandbox: &Sandbox, what: &str) -> Result<(), Failure> {
+    if sandbox.is_proven {
+        return Ok(());
     }
+    Err(Failure::Other(format!(
+        "the account {} is not proven: {what}. Prove it first: docs/how-to/prove-an-account.md",
+        sandbox.account
+    )))
+}
+
+async fn account_change(sandbox: &Sandbox) -> Result<Value, Failure> {
+    require_proof(sandbox, "its change takes effect at once, without an event")?;
     let other = if sandbox.account == PAYER { "bob" } else { PAYER };
     sandbox.step(&format!("requesting the change of the account to {other}"))?;
     sandbox.post(&["merchants", &sandbox.merchant], Some(&json!({ "hiveAccount": other }))).await?;

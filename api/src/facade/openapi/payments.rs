@@ -34,10 +34,13 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("PaymentEventData", payment_event_data());
     add("SaleEventData", sale_event_data());
     add("AccountEventData", account_event_data());
-    add("PaymentEvent", event(&["payment.status_changed", "payment.exception"], "PaymentEventData"));
+    add("UnmatchedEventData", unmatched_event_data());
+    let of_payments = ["payment.status_changed", "payment.exception", "refund.completed"];
+    add("PaymentEvent", event(&of_payments, "PaymentEventData"));
     add("SaleEvent", event(&["x402.settled"], "SaleEventData"));
     add("AccountEvent", event(&["merchant.account_change"], "AccountEventData"));
-    let events = ["PaymentEvent", "SaleEvent", "AccountEvent"].map(reference);
+    add("UnmatchedEvent", event(&["transfer.unmatched"], "UnmatchedEventData"));
+    let events = ["PaymentEvent", "SaleEvent", "AccountEvent", "UnmatchedEvent"].map(reference);
     add("Event", json!({ "oneOf": events }));
     add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
     add("Unmatched", unmatched());
@@ -96,7 +99,16 @@ fn payment_event_data() -> Value {
     ]);
     let new =
         described(exceptions(), "In `payment.exception`: those that are new, or for which notable money arrived.");
-    with(data, &[("internalId", text()), ("newExceptions", new)])
+    let refund = object(&[
+        ("txId", text()),
+        ("opIndex", count()),
+        ("to", text()),
+        ("value", units()),
+        ("formatted", text()),
+        ("currency", currency()),
+        ("at", time()),
+    ]);
+    with(data, &[("internalId", text()), ("newExceptions", new), ("refund", refund)])
 }
 
 fn sale_event_data() -> Value {
@@ -122,6 +134,25 @@ fn account_event_data() -> Value {
         ("livemode", boolean()),
     ]);
     with(data, &[("pendingAccount", text()), ("effectiveAt", time())])
+}
+
+fn unmatched_event_data() -> Value {
+    object(&[
+        ("transferId", text()),
+        ("merchantId", text()),
+        ("reason", words(record::UNMATCHED_REASON_NAMES.names)),
+        ("txId", text()),
+        ("opIndex", count()),
+        ("blockNum", count()),
+        ("blockTime", time()),
+        ("from", text()),
+        ("to", text()),
+        ("value", units()),
+        ("formatted", text()),
+        ("currency", currency()),
+        ("memo", text()),
+        ("livemode", boolean()),
+    ])
 }
 
 fn sale() -> Value {

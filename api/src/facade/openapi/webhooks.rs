@@ -8,7 +8,7 @@ use super::shape::{
 };
 
 /// The events that are sent to merchants: their type, the operation's name, and a description.
-const EVENTS: [(&str, &str, &str); 4] = [
+const EVENTS: [(&str, &str, &str); 6] = [
     (
         "payment.status_changed",
         "webhooks.paymentStatusChanged",
@@ -28,6 +28,16 @@ const EVENTS: [(&str, &str, &str); 4] = [
         "merchant.account_change",
         "webhooks.merchantAccountChange",
         "A change of a proven Hive account was requested, cancelled or completed. Sent if `webhookEvents` contains it.",
+    ),
+    (
+        "refund.completed",
+        "webhooks.refundCompleted",
+        "A refund of a payment is final. Sent if `webhookEvents` contains it.",
+    ),
+    (
+        "transfer.unmatched",
+        "webhooks.transferUnmatched",
+        "A transfer to a proven Hive account matches no payment. Sent if `webhookEvents` contains it.",
     ),
 ];
 

@@ -237,6 +237,28 @@ fn a_refund_is_recorded_once_and_reduces_the_refund_due() {
 }
 
 #[test]
+fn a_refund_is_announced_with_the_next_sequence_and_an_exception_is_not() {
+    let case = late();
+    let step = case.payment.apply(&refund(9, "alice", Money::new(300, Hbd)), at(EXPIRES + 93)).unwrap();
+    let announced = step.refund.clone().unwrap();
+    let sequence = case.payment.sequence + 1;
+    assert_eq!((announced.event.sequence, step.payment.sequence), (sequence, sequence));
+    assert_eq!((announced.event.from, announced.event.to), (State::SystemCancelled, State::SystemCancelled));
+    assert_eq!((step.event, step.exception, &step.effects), (None, None, &vec![Effect::Notify(announced.event.id)]));
+    assert_eq!(announced.refund, step.payment.refunds[0]);
+    let body: serde_json::Value =
+        serde_json::from_slice(&crate::webhook::refund_completed(&step.payment, &announced)).unwrap();
+    let refund = serde_json::json!({
+        "txId": announced.refund.tx_id.to_string(), "opIndex": announced.refund.op_in_tx, "to": "alice", "value": "300",
+        "formatted": "0.300 HBD", "currency": "HBD", "at": announced.refund.at.to_string(),
+    });
+    assert_eq!((&body["type"], &body["data"]["refund"]), (&serde_json::json!("refund.completed"), &refund));
+    assert!(body["data"].get("newExceptions").is_none(), "{body}");
+    let again = paid(11, 1_000, EXPIRES + 99);
+    assert_eq!(step.payment.apply(&again, at(EXPIRES + 99)).unwrap().refund, None);
+}
+
+#[test]
 fn a_refund_plan_defaults_to_the_largest_refund_due() {
     let payment = late().payment;
     let plan = payment.refund_plan(&payment.refunds_due(), None, None).unwrap();

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .core.models import AccountEvent, PaymentEvent, SaleEvent
+from .core.models import AccountEvent, PaymentEvent, SaleEvent, UnmatchedEvent
 from .errors import HivetillError
 
-Event = PaymentEvent | SaleEvent | AccountEvent
+Event = PaymentEvent | SaleEvent | AccountEvent | UnmatchedEvent
 
-_TYPES: dict[str, type[PaymentEvent] | type[SaleEvent] | type[AccountEvent]] = {
+_TYPES: dict[str, type[PaymentEvent] | type[SaleEvent] | type[AccountEvent] | type[UnmatchedEvent]] = {
     "payment.status_changed": PaymentEvent,
     "payment.exception": PaymentEvent,
     "x402.settled": SaleEvent,
     "merchant.account_change": AccountEvent,
+    "refund.completed": PaymentEvent,
+    "transfer.unmatched": UnmatchedEvent,
 }
 
 

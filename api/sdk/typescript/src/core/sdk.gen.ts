@@ -644,7 +644,7 @@ export const merchantsRotateWebhookSecret = <ThrowOnError extends boolean = fals
 /**
  * Send a test event
  *
- * Sends a test event to the endpoint once, with the given `type` and `status`, even if the endpoint is not subscribed to it. In events of a payment `data.id` begins with `test_`; in `x402.settled` `data.txId` is 40 zeros; in `merchant.account_change` the accounts are `test`. The event is also in `GET /api/public/events`.
+ * Sends a test event to the endpoint once, with the given `type` and `status`, even if the endpoint is not subscribed to it. In events of a payment `data.id` begins with `test_`; in `x402.settled` `data.txId` is 40 zeros; in `merchant.account_change` the accounts are `test`; in `transfer.unmatched` `data.transferId` is `0-0-0`. The event is also in `GET /api/public/events`.
  *
  * The API key needs the scope `merchant:write`.
  */

@@ -4,7 +4,7 @@ export type ClientOptions = {
     baseUrl: 'http://127.0.0.1:8080' | (string & {});
 };
 
-export type Webhooks = WebhooksMerchantAccountChangeWebhookRequest | WebhooksPaymentExceptionWebhookRequest | WebhooksPaymentStatusChangedWebhookRequest | WebhooksX402SettledWebhookRequest;
+export type Webhooks = WebhooksMerchantAccountChangeWebhookRequest | WebhooksPaymentExceptionWebhookRequest | WebhooksPaymentStatusChangedWebhookRequest | WebhooksRefundCompletedWebhookRequest | WebhooksTransferUnmatchedWebhookRequest | WebhooksX402SettledWebhookRequest;
 
 export type AccountChallenge = {
     /**
@@ -1261,7 +1261,7 @@ export type Error = {
     [key: string]: unknown;
 };
 
-export type Event = PaymentEvent | SaleEvent | AccountEvent;
+export type Event = PaymentEvent | SaleEvent | AccountEvent | UnmatchedEvent;
 
 export type EventList = {
     /**
@@ -1552,7 +1552,7 @@ export type Merchant = {
     /**
      * The types of events that are sent to `webhookUrl`.
      */
-    webhookEvents: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change'>;
+    webhookEvents: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched'>;
     /**
      * Where events are sent; absent if none is set.
      */
@@ -2008,7 +2008,7 @@ export type PaymentEvent = {
     /**
      * What happened.
      */
-    type: 'payment.status_changed' | 'payment.exception';
+    type: 'payment.status_changed' | 'payment.exception' | 'refund.completed';
 };
 
 export type PaymentEventData = {
@@ -2052,6 +2052,39 @@ export type PaymentEventData = {
      * The ledger.
      */
     providerId: 'hive';
+    /**
+     * Only in `refund.completed`: the refund.
+     */
+    refund?: {
+        /**
+         * The block time of the refund.
+         */
+        at: string;
+        /**
+         * The currency of the ledger.
+         */
+        currency: 'HIVE' | 'HBD';
+        /**
+         * What was refunded, as the ledger writes it.
+         */
+        formatted: string;
+        /**
+         * The place of the transfer among the operations of its transaction, from 0.
+         */
+        opIndex: number;
+        /**
+         * The account that was refunded.
+         */
+        to: string;
+        /**
+         * The transaction of the refund.
+         */
+        txId: string;
+        /**
+         * What was refunded, in the smallest unit.
+         */
+        value: string;
+    };
     /**
      * The number of the event within its payment. A lower number is an older state. Ship on `completed` regardless of the number, because it is final.
      */
@@ -2871,7 +2904,7 @@ export type TestWebhook = {
     /**
      * The event to send. Default: `payment.status_changed`.
      */
-    type?: 'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change';
+    type?: 'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched';
 };
 
 export type Thresholds = {
@@ -3017,6 +3050,88 @@ export type Unmatched = {
     txId: string;
 };
 
+export type UnmatchedEvent = {
+    /**
+     * When it happened.
+     */
+    createdAt: string;
+    /**
+     * The transfer.
+     */
+    data: UnmatchedEventData;
+    /**
+     * The id of the event. It is the same in every repetition: use it to ignore duplicates.
+     */
+    id: string;
+    /**
+     * Alias of `createdAt`.
+     */
+    timestamp: string;
+    /**
+     * What happened.
+     */
+    type: 'transfer.unmatched';
+};
+
+export type UnmatchedEventData = {
+    /**
+     * The number of the block.
+     */
+    blockNum: number;
+    /**
+     * The time of the block.
+     */
+    blockTime: string;
+    /**
+     * The currency of the ledger.
+     */
+    currency: 'HIVE' | 'HBD';
+    /**
+     * What was sent, as the ledger writes it.
+     */
+    formatted: string;
+    /**
+     * The account that sent it.
+     */
+    from: string;
+    /**
+     * Whether the payment uses real money: true only on the main network.
+     */
+    livemode: boolean;
+    /**
+     * The memo of the transfer.
+     */
+    memo: string;
+    /**
+     * The id of the merchant.
+     */
+    merchantId: string;
+    /**
+     * The place of the transfer among the operations of its transaction, from 0.
+     */
+    opIndex: number;
+    /**
+     * Why it matches no payment.
+     */
+    reason: 'no_session' | 'ambiguous_memo' | 'encrypted_memo' | 'unknown_session' | 'other_account' | 'unsupported_operation';
+    /**
+     * The account that received it.
+     */
+    to: string;
+    /**
+     * The id of the unmatched transfer.
+     */
+    transferId: string;
+    /**
+     * The id of the transaction on the ledger.
+     */
+    txId: string;
+    /**
+     * What was sent, in the smallest unit.
+     */
+    value: string;
+};
+
 export type UnmatchedList = {
     /**
      * The items of this page.
@@ -3048,7 +3163,7 @@ export type UpdateMerchant = {
     /**
      * The types of events that are sent to `webhookUrl`.
      */
-    webhookEvents?: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change'>;
+    webhookEvents?: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched'>;
     /**
      * Where events are sent, by https; `null` removes it.
      */
@@ -9361,6 +9476,24 @@ export type WebhooksPaymentStatusChangedWebhookPayload = Event;
 export type WebhooksPaymentStatusChangedWebhookRequest = {
     body: WebhooksPaymentStatusChangedWebhookPayload;
     key: 'payment.status_changed';
+    path?: never;
+    query?: never;
+};
+
+export type WebhooksRefundCompletedWebhookPayload = Event;
+
+export type WebhooksRefundCompletedWebhookRequest = {
+    body: WebhooksRefundCompletedWebhookPayload;
+    key: 'refund.completed';
+    path?: never;
+    query?: never;
+};
+
+export type WebhooksTransferUnmatchedWebhookPayload = Event;
+
+export type WebhooksTransferUnmatchedWebhookRequest = {
+    body: WebhooksTransferUnmatchedWebhookPayload;
+    key: 'transfer.unmatched';
     path?: never;
     query?: never;
 };

@@ -50,6 +50,8 @@ impl Event {
             EventType::Exception => "A payment has an exception: underpaid, paid twice, paid late, or similar.",
             EventType::X402Settled => "An x402 payment for a resource of your server was settled.",
             EventType::AccountChange => "A change of your Hive account was requested, cancelled, or took effect.",
+            EventType::RefundCompleted => "A refund that you sent is final.",
+            EventType::TransferUnmatched => "A transfer to your Hive account matches no payment.",
         };
         Self { word: kind.as_str(), what, is_sent: is_sent || is_fixed, is_fixed }
     }

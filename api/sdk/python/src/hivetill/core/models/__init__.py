@@ -128,6 +128,8 @@ from .payment_event_data_exceptions_item import PaymentEventDataExceptionsItem
 from .payment_event_data_new_exceptions_item import PaymentEventDataNewExceptionsItem
 from .payment_event_data_previous_status import PaymentEventDataPreviousStatus
 from .payment_event_data_provider_id import PaymentEventDataProviderId
+from .payment_event_data_refund import PaymentEventDataRefund
+from .payment_event_data_refund_currency import PaymentEventDataRefundCurrency
 from .payment_event_data_status import PaymentEventDataStatus
 from .payment_event_type import PaymentEventType
 from .payment_exceptions_item import PaymentExceptionsItem
@@ -214,6 +216,11 @@ from .transfer_finality import TransferFinality
 from .transfer_list import TransferList
 from .transfer_route import TransferRoute
 from .unmatched import Unmatched
+from .unmatched_event import UnmatchedEvent
+from .unmatched_event_data import UnmatchedEventData
+from .unmatched_event_data_currency import UnmatchedEventDataCurrency
+from .unmatched_event_data_reason import UnmatchedEventDataReason
+from .unmatched_event_type import UnmatchedEventType
 from .unmatched_list import UnmatchedList
 from .unmatched_reason import UnmatchedReason
 from .unmatched_status import UnmatchedStatus
@@ -361,6 +368,8 @@ __all__ = (
     "PaymentEventDataNewExceptionsItem",
     "PaymentEventDataPreviousStatus",
     "PaymentEventDataProviderId",
+    "PaymentEventDataRefund",
+    "PaymentEventDataRefundCurrency",
     "PaymentEventDataStatus",
     "PaymentEventType",
     "PaymentExceptionsItem",
@@ -447,6 +456,11 @@ __all__ = (
     "TransferList",
     "TransferRoute",
     "Unmatched",
+    "UnmatchedEvent",
+    "UnmatchedEventData",
+    "UnmatchedEventDataCurrency",
+    "UnmatchedEventDataReason",
+    "UnmatchedEventType",
     "UnmatchedList",
     "UnmatchedReason",
     "UnmatchedStatus",

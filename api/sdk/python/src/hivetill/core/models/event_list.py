@@ -14,6 +14,7 @@ if TYPE_CHECKING:
   from ..models.account_event import AccountEvent
   from ..models.payment_event import PaymentEvent
   from ..models.sale_event import SaleEvent
+  from ..models.unmatched_event import UnmatchedEvent
 
 
 
@@ -27,12 +28,12 @@ T = TypeVar("T", bound="EventList")
 class EventList:
     """ 
         Attributes:
-            events (list[AccountEvent | PaymentEvent | SaleEvent]): The events, oldest first.
+            events (list[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent]): The events, oldest first.
             has_more (bool): Whether there are more items after this page.
             next_cursor (str): The next `after`. Store it in the same transaction as the processed events.
      """
 
-    events: list[AccountEvent | PaymentEvent | SaleEvent]
+    events: list[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent]
     has_more: bool
     next_cursor: str
 
@@ -44,12 +45,15 @@ class EventList:
         from ..models.account_event import AccountEvent # noqa: PLC0415
         from ..models.payment_event import PaymentEvent # noqa: PLC0415
         from ..models.sale_event import SaleEvent # noqa: PLC0415
+        from ..models.unmatched_event import UnmatchedEvent # noqa: PLC0415
         events = []
         for events_item_data in self.events:
             events_item: dict[str, Any]
             if isinstance(events_item_data, PaymentEvent):
                 events_item = events_item_data.to_dict()
             elif isinstance(events_item_data, SaleEvent):
+                events_item = events_item_data.to_dict()
+            elif isinstance(events_item_data, AccountEvent):
                 events_item = events_item_data.to_dict()
             else:
                 events_item = events_item_data.to_dict()
@@ -80,11 +84,12 @@ class EventList:
         from ..models.account_event import AccountEvent # noqa: PLC0415
         from ..models.payment_event import PaymentEvent # noqa: PLC0415
         from ..models.sale_event import SaleEvent # noqa: PLC0415
+        from ..models.unmatched_event import UnmatchedEvent # noqa: PLC0415
         d = dict(src_dict)
         events = []
         _events = d.pop("events")
         for events_item_data in (_events):
-            def _parse_events_item(data: object) -> AccountEvent | PaymentEvent | SaleEvent:
+            def _parse_events_item(data: object) -> AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent:
                 try:
                     if not isinstance(data, dict):
                         raise TypeError()
@@ -105,13 +110,23 @@ class EventList:
                     return componentsschemas_event_type_1
                 except (TypeError, ValueError, AttributeError, KeyError):
                     pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_event_type_2 = AccountEvent.from_dict(data)
+
+
+
+                    return componentsschemas_event_type_2
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
                 if not isinstance(data, dict):
                     raise TypeError()
-                componentsschemas_event_type_2 = AccountEvent.from_dict(data)
+                componentsschemas_event_type_3 = UnmatchedEvent.from_dict(data)
 
 
 
-                return componentsschemas_event_type_2
+                return componentsschemas_event_type_3
 
             events_item = _parse_events_item(events_item_data)
 

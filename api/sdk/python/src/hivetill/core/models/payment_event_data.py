@@ -23,6 +23,7 @@ from typing import cast
 
 if TYPE_CHECKING:
   from ..models.metadata import Metadata
+  from ..models.payment_event_data_refund import PaymentEventDataRefund
 
 
 
@@ -52,6 +53,7 @@ class PaymentEventData:
                 payment is in flight; absent before. Show it to a customer who requests proof of payment.
             new_exceptions (list[PaymentEventDataNewExceptionsItem] | Unset): Only in `payment.exception`: the exceptions
                 that are new, and those for which more money arrived.
+            refund (PaymentEventDataRefund | Unset): Only in `refund.completed`: the refund.
      """
 
     exceptions: list[PaymentEventDataExceptionsItem]
@@ -66,6 +68,7 @@ class PaymentEventData:
     status: PaymentEventDataStatus
     internal_id: str | Unset = UNSET
     new_exceptions: list[PaymentEventDataNewExceptionsItem] | Unset = UNSET
+    refund: PaymentEventDataRefund | Unset = UNSET
 
 
 
@@ -73,6 +76,7 @@ class PaymentEventData:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.metadata import Metadata # noqa: PLC0415
+        from ..models.payment_event_data_refund import PaymentEventDataRefund # noqa: PLC0415
         exceptions = []
         for exceptions_item_data in self.exceptions:
             exceptions_item: str = exceptions_item_data
@@ -109,6 +113,10 @@ class PaymentEventData:
 
 
 
+        refund: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.refund, Unset):
+            refund = self.refund.to_dict()
+
 
         field_dict: dict[str, Any] = {}
 
@@ -128,6 +136,8 @@ class PaymentEventData:
             field_dict["internalId"] = internal_id
         if new_exceptions is not UNSET:
             field_dict["newExceptions"] = new_exceptions
+        if refund is not UNSET:
+            field_dict["refund"] = refund
 
         return field_dict
 
@@ -136,6 +146,7 @@ class PaymentEventData:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.metadata import Metadata # noqa: PLC0415
+        from ..models.payment_event_data_refund import PaymentEventDataRefund # noqa: PLC0415
         d = dict(src_dict)
         exceptions = []
         _exceptions = d.pop("exceptions")
@@ -191,6 +202,16 @@ class PaymentEventData:
                 new_exceptions.append(new_exceptions_item)
 
 
+        _refund = d.pop("refund", UNSET)
+        refund: PaymentEventDataRefund | Unset
+        if isinstance(_refund,  Unset):
+            refund = UNSET
+        else:
+            refund = PaymentEventDataRefund.from_dict(_refund)
+
+
+
+
         payment_event_data = cls(
             exceptions=exceptions,
             id=id,
@@ -204,6 +225,7 @@ class PaymentEventData:
             status=status,
             internal_id=internal_id,
             new_exceptions=new_exceptions,
+            refund=refund,
         )
 
         return payment_event_data

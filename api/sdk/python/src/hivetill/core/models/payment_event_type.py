@@ -1,8 +1,8 @@
 from typing import Literal
 
-PaymentEventType = Literal['payment.exception', 'payment.status_changed']
+PaymentEventType = Literal['payment.exception', 'payment.status_changed', 'refund.completed']
 
-PAYMENT_EVENT_TYPE_VALUES: set[PaymentEventType] = { 'payment.exception', 'payment.status_changed',  }
+PAYMENT_EVENT_TYPE_VALUES: set[PaymentEventType] = { 'payment.exception', 'payment.status_changed', 'refund.completed',  }
 
 def check_payment_event_type(value: str) -> PaymentEventType:
     if value in PAYMENT_EVENT_TYPE_VALUES:

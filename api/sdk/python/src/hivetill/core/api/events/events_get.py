@@ -12,6 +12,7 @@ from ...models.account_event import AccountEvent
 from ...models.error import Error
 from ...models.payment_event import PaymentEvent
 from ...models.sale_event import SaleEvent
+from ...models.unmatched_event import UnmatchedEvent
 from typing import cast
 
 
@@ -36,9 +37,9 @@ def _get_kwargs(
 
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> AccountEvent | PaymentEvent | SaleEvent | Error | None:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error | None:
     if response.status_code == 200:
-        def _parse_response_200(data: object) -> AccountEvent | PaymentEvent | SaleEvent:
+        def _parse_response_200(data: object) -> AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
@@ -59,13 +60,23 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
                 return componentsschemas_event_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_event_type_2 = AccountEvent.from_dict(data)
+
+
+
+                return componentsschemas_event_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            componentsschemas_event_type_2 = AccountEvent.from_dict(data)
+            componentsschemas_event_type_3 = UnmatchedEvent.from_dict(data)
 
 
 
-            return componentsschemas_event_type_2
+            return componentsschemas_event_type_3
 
         response_200 = _parse_response_200(response.json())
 
@@ -147,7 +158,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[AccountEvent | PaymentEvent | SaleEvent | Error]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -161,7 +172,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient,
 
-) -> Response[AccountEvent | PaymentEvent | SaleEvent | Error]:
+) -> Response[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error]:
     """ Get an event
 
      Returns one event: the body of its webhook. 404 if it is older than the retention.
@@ -176,7 +187,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[AccountEvent | PaymentEvent | SaleEvent | Error]
+        Response[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error]
      """
 
 
@@ -196,7 +207,7 @@ def sync(
     *,
     client: AuthenticatedClient,
 
-) -> AccountEvent | PaymentEvent | SaleEvent | Error | None:
+) -> AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error | None:
     """ Get an event
 
      Returns one event: the body of its webhook. 404 if it is older than the retention.
@@ -211,7 +222,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        AccountEvent | PaymentEvent | SaleEvent | Error
+        AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error
      """
 
 
@@ -226,7 +237,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient,
 
-) -> Response[AccountEvent | PaymentEvent | SaleEvent | Error]:
+) -> Response[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error]:
     """ Get an event
 
      Returns one event: the body of its webhook. 404 if it is older than the retention.
@@ -241,7 +252,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[AccountEvent | PaymentEvent | SaleEvent | Error]
+        Response[AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error]
      """
 
 
@@ -261,7 +272,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient,
 
-) -> AccountEvent | PaymentEvent | SaleEvent | Error | None:
+) -> AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error | None:
     """ Get an event
 
      Returns one event: the body of its webhook. 404 if it is older than the retention.
@@ -276,7 +287,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        AccountEvent | PaymentEvent | SaleEvent | Error
+        AccountEvent | PaymentEvent | SaleEvent | UnmatchedEvent | Error
      """
 
 
