@@ -7,7 +7,9 @@ use engine::{
     ledger::TxId,
     money::Currency,
     time::Timestamp,
-    wallet::{Approval, Counted, Limits, Period, Policy, Refusal, Rejection, Spending, State, Step, Verdict, wallet_time},
+    wallet::{
+        Approval, Counted, Limits, Period, Policy, Refusal, Rejection, Spending, State, Step, Verdict, wallet_time,
+    },
     x402::PaymentPayload,
 };
 
@@ -90,8 +92,7 @@ impl AgentWallet {
         let past: Vec<Counted> = self.entries.iter().filter_map(Entry::counted).collect();
         let latest = self.latest(request);
         let known = latest.and_then(|number| self.entries.get(number));
-        let verdict =
-            policy().decide(spending, known.map(|entry| (entry.state, entry.decision.as_ref())), &past, now);
+        let verdict = policy().decide(spending, known.map(|entry| (entry.state, entry.decision.as_ref())), &past, now);
         let is_undecided = |entry: &&Entry| matches!(entry.state, State::AwaitingApproval | State::Approved);
         let undecided = latest.filter(|_| known.as_ref().is_some_and(is_undecided));
         match (verdict, latest) {

@@ -4,8 +4,7 @@
 //! There is one copy of the chain: `hivetill dev`, the tests and the simulator all use it. [`ledger`] is pure, without
 //! clock or sockets, so that a simulation replays; [`devnet`] puts it on the network, with wall time passed in.
 
-pub mod agent_wallet;
-mod devnet;
+pub mod devnet;
 pub mod ledger;
 
 pub mod campaign;
@@ -26,6 +25,7 @@ pub mod shrink;
 pub mod simulation;
 pub mod trace;
 
+mod agent_wallet;
 mod client_state;
 mod clients;
 mod hive;

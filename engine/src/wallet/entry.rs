@@ -179,7 +179,9 @@ impl Approval {
     /// Returns whether the decision permits a spending now: the same currency, no other recipient, and no more to each.
     #[must_use]
     pub fn permits(&self, spending: &Spending, now: Timestamp) -> bool {
-        let is_within = |(account, _): &(_, u64)| spending.to(*account) <= self.spending.to(*account) || mutant!("approval-covers-any-amount");
+        let is_within = |(account, _): &(_, u64)| {
+            spending.to(*account) <= self.spending.to(*account) || mutant!("approval-covers-any-amount")
+        };
         self.is_granted
             && self.is_valid(now)
             && self.spending.currency == spending.currency

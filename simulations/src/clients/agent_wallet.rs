@@ -70,8 +70,7 @@ fn reserve(sim: &Arc<Simulation>, engine: &Running, request: WalletRequest) -> O
         let (mut clients, mut hive) = (sim.clients(), sim.hive());
         clients.wallet.reserve(request.number, &spending, times, || {
             let nonce = format!("wallet-{}-{}", request.number, times.1.seconds());
-            let transfer =
-                Hive::transfer(WALLET, ELSEWHERE, request.units, Currency::Hbd, &format!("x402:{nonce}"));
+            let transfer = Hive::transfer(WALLET, ELSEWHERE, request.units, Currency::Hbd, &format!("x402:{nonce}"));
             let transaction = hive.transaction(WALLET, vec![transfer], Duration::from_secs(75));
             let (tx_id, expires_at) = (hive.id_of(&transaction), transaction.expiration);
             let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };

@@ -311,9 +311,7 @@ impl Node for SimNode {
 
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         let (index, now_ms) = (self.index, self.seam.sim.now_ms());
-        Box::pin(self.call(TRANSACTION, false, move |hive| {
-            Ok(hive.report_of(index, tx_id, expiration, now_ms))
-        }))
+        Box::pin(self.call(TRANSACTION, false, move |hive| Ok(hive.report_of(index, tx_id, expiration, now_ms))))
     }
 
     fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {

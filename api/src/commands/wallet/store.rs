@@ -106,14 +106,18 @@ impl Store {
     pub(super) async fn sign(&self, id: u64, payload: Value) -> Result<Entry, Error> {
         let locked = self.lock().await?;
         locked.write(|tables| {
-            tables.change(id, |state| state.apply(Step::Sign), |entry| {
-                // The first signature is kept: anyone who has it may submit it.
-                if entry.state == State::Reserved
-                    && let Some(payment) = &mut entry.payment
-                {
-                    payment.payload = payload;
-                }
-            })
+            tables.change(
+                id,
+                |state| state.apply(Step::Sign),
+                |entry| {
+                    // The first signature is kept: anyone who has it may submit it.
+                    if entry.state == State::Reserved
+                        && let Some(payment) = &mut entry.payment
+                    {
+                        payment.payload = payload;
+                    }
+                },
+            )
         })
     }
 
@@ -121,14 +125,18 @@ impl Store {
     pub(super) async fn conclude(&self, id: u64, step: Step, outcome: Outcome) -> Result<Entry, Error> {
         let locked = self.lock().await?;
         locked.write(|tables| {
-            tables.change(id, |state| state.conclude(step), |entry| {
-                let known = entry.outcome.take().unwrap_or_default();
-                entry.outcome = Some(Outcome {
-                    receipt: outcome.receipt.clone().or(known.receipt),
-                    response: outcome.response.clone().or(known.response),
-                    ..outcome.clone()
-                });
-            })
+            tables.change(
+                id,
+                |state| state.conclude(step),
+                |entry| {
+                    let known = entry.outcome.take().unwrap_or_default();
+                    entry.outcome = Some(Outcome {
+                        receipt: outcome.receipt.clone().or(known.receipt),
+                        response: outcome.response.clone().or(known.response),
+                        ..outcome.clone()
+                    });
+                },
+            )
         })
     }
 
@@ -150,7 +158,11 @@ impl Store {
         let locked = self.lock().await?;
         locked.write(|tables| {
             let step = if is_granted { Step::Approve } else { Step::Deny };
-            tables.change(id, |state| state.apply(step), |entry| entry.decision = Some(Decision { is_granted, decided_at: now }))
+            tables.change(
+                id,
+                |state| state.apply(step),
+                |entry| entry.decision = Some(Decision { is_granted, decided_at: now }),
+            )
         })
     }
 
