@@ -172,9 +172,10 @@ impl Campaign {
     fn kill(&mut self, number: usize) {
         let scanner = self.scanner(None);
         let killed = if number.is_multiple_of(2) { scanner } else { number % ENGINES };
+        let name = if killed == scanner { "engine killed that read the chain" } else { "other engine killed" };
         let since = Stopwatch::start();
         self.fleet.engines[killed].process.kill();
-        self.observe("engine killed", since, Some(killed));
+        self.observe(name, since, Some(killed));
         self.fleet.restart(killed);
         self.until_whole(killed);
     }
