@@ -75,7 +75,7 @@ fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
     })
 }
 
-/// Replaces a test that does not run on the store of this run with one that says why.
+/// Replaces a test that does not run on the store of this run with one that reports why.
 fn on_this_store(trial: libtest_mimic::Trial) -> libtest_mimic::Trial {
     match harness::reason_to_skip(trial.name()) {
         Some(why) => libtest_mimic::Trial::ignorable_test(trial.name().to_owned(), move || {

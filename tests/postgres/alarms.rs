@@ -40,12 +40,15 @@ pub(super) fn each_failure_of_a_fleet_raises_its_alarm(programs: &Programs) {
     load.until_further(8);
     load.stop();
 
-    fleet.engines[1].process.kill();
+    // The first engine reads the chain. When it is gone, the other one does not, until the lease ends.
+    let of_other = Watch::of(&mut fleet.engines[1].process);
+    fleet.engines[0].process.kill();
+    of_other.until_fires("HivetillChainUnread");
     of_facade.until_fires("HivetillEngineNotReady");
-    of_engine.until_fires("HivetillEngineMissing");
+    of_other.until_fires("HivetillEngineMissing");
+    until("the other engine to read the chain", || (!of_other.fires("HivetillChainUnread")).then_some(()));
     cluster.stop();
-    of_engine.until_fires("HivetillDatabaseUnreachable");
-    of_engine.until_fires("HivetillChainUnread");
+    of_other.until_fires("HivetillDatabaseUnreachable");
 
     let raised = [
         "HivetillChainUnread",

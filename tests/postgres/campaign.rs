@@ -24,7 +24,7 @@ const ENGINES: usize = 3;
 const FACADES: usize = 2;
 
 /// The pause of each client between two payments: a campaign of an hour makes some tens of thousands.
-const PACE: Duration = Duration::from_millis(200);
+const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Payments that are acknowledged between two failures at each facade.
 const BETWEEN: usize = 4;
@@ -59,7 +59,7 @@ impl Side {
         let facade = fleet.facade(&["--set=limits.profile=off"]);
         let [busy, paid] = [(); 2].map(|()| Shop::open(&facade.api, &fleet.ledger.ledger));
         paid.set_webhook(receiver);
-        let load = Load::paced(&busy, PACE);
+        let load = Load::with_interval(&busy, INTERVAL);
         load.until_further(BETWEEN);
         Self { facade, busy, load, paid, payments: Vec::new() }
     }
@@ -172,9 +172,10 @@ impl Campaign {
     fn kill(&mut self, number: usize) {
         let scanner = self.scanner(None);
         let killed = if number.is_multiple_of(2) { scanner } else { number % ENGINES };
+        let name = if killed == scanner { "engine killed that read the chain" } else { "other engine killed" };
         let since = Stopwatch::start();
         self.fleet.engines[killed].process.kill();
-        self.observe("engine killed", since, Some(killed));
+        self.observe(name, since, Some(killed));
         self.fleet.restart(killed);
         self.until_whole(killed);
     }

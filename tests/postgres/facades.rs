@@ -40,11 +40,11 @@ struct Acknowledged {
 
 impl Load {
     pub(super) fn start(shop: &Shop) -> Self {
-        Self::paced(shop, Duration::ZERO)
+        Self::with_interval(shop, Duration::ZERO)
     }
 
     /// Starts clients that wait between their payments.
-    pub(super) fn paced(shop: &Shop, pace: Duration) -> Self {
+    pub(super) fn with_interval(shop: &Shop, interval: Duration) -> Self {
         let (is_over, shared) = (Arc::new(AtomicBool::new(false)), Arc::new(Acknowledged::default()));
         let client = |number: usize| {
             let (shop, is_over, shared) = (shop.clone(), Arc::clone(&is_over), Arc::clone(&shared));
@@ -53,7 +53,7 @@ impl Load {
                 while !is_over.load(Ordering::SeqCst) {
                     shared.create_and_read(&shop, &format!("order-{number}-{count}"));
                     count += 1;
-                    pause(pace);
+                    pause(interval);
                 }
             })
         };

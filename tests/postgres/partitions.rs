@@ -26,6 +26,8 @@ struct Journey {
     receiver: Receiver,
     load: Load,
     opened: Vec<Opened>,
+    /// Payments by x402.
+    settled: Vec<Opened>,
 }
 
 /// An x402 payment that an engine has claimed, and whose broadcast is in no block.
@@ -39,7 +41,7 @@ struct Claimed {
 impl Journey {
     /// Submits an x402 payment to one engine, which claims it. The node accepts the broadcast and does not pass it on.
     #[track_caller]
-    fn claim(&mut self, engine: usize) -> Claimed {
+    fn claim(&self, engine: usize) -> Claimed {
         let ledger = &self.fleet.ledger.ledger;
         let facade = FacadeProcess::start([self.fleet.engines[engine].url.clone()], &["--set=limits.profile=off"]);
         let payment = self.load.create(&self.shop, "claimed");
@@ -53,11 +55,10 @@ impl Journey {
         Claimed { payment, shown, _facade: facade }
     }
 
-    /// Submits a claimed payment again, through the engines that are left: they broadcast the same transaction.
+    /// Submits a claimed payment again, through the engine that is left. It waits for no lease and broadcasts the same transaction.
     #[track_caller]
     fn settle(&mut self, claimed: Claimed) {
-        let ledger = &self.fleet.ledger.ledger;
-        ledger.order("node", &json!({ "lie": null }));
+        self.fleet.ledger.ledger.order("node", &json!({ "lie": null }));
         let (path, header) = (format!("/for/{}", claimed.payment.slug), encode(&claimed.shown));
         until("the receipt", || {
             let response = self.shop.api.get(&path).header("x-payment", &header).send();
@@ -65,10 +66,7 @@ impl Journey {
             assert!(matches!(response.status, 200 | 503) || is_pending, "{} {}", response.status, response.text());
             (response.status == 200).then_some(())
         });
-        let record = self.shop.until_status(&claimed.payment.id, "completed");
-        assert_eq!(record["transfers"][0]["route"], "x402", "{record}");
-        assert_eq!(transfers_with_memo(ledger, &claimed.payment.memo), 1, "one transfer on the chain");
-        self.opened.push(claimed.payment);
+        self.settled.push(claimed.payment);
     }
 
     #[track_caller]
@@ -79,7 +77,7 @@ impl Journey {
         shop.set_webhook(&receiver);
         let load = Load::start(&shop);
         load.until_further(8);
-        let mut journey = Self { fleet, facade, shop, receiver, load, opened: Vec::new() };
+        let mut journey = Self { fleet, facade, shop, receiver, load, opened: Vec::new(), settled: Vec::new() };
         journey.open();
         journey
     }
@@ -104,18 +102,23 @@ impl Journey {
     /// Checks that every payment completes, is credited once and reported once, and that nothing acknowledged is lost.
     #[track_caller]
     fn finish(self, clients_may_see: usize) {
-        for payment in &self.opened {
+        for payment in self.opened.iter().chain(&self.settled) {
             let record = self.shop.until_status(&payment.id, "completed");
             assert_eq!(record["transfers"].as_array().map(Vec::len), Some(1), "{record}");
             assert_eq!(record["exceptions"], json!([]), "{record}");
         }
+        for payment in &self.settled {
+            assert_eq!(self.shop.payment(&payment.id)["transfers"][0]["route"], "x402");
+            assert_eq!(transfers_with_memo(&self.fleet.ledger.ledger, &payment.memo), 1, "one transfer on the chain");
+        }
+        let paid = self.opened.len() + self.settled.len();
         until("a webhook for each payment", || {
             let hooks = self.receiver.hooks();
             let completed = hooks.iter().filter(|hook| hook.json()["data"]["status"] == "completed");
             let ids: std::collections::BTreeSet<_> =
                 completed.map(|hook| hook.header("webhook-id").to_owned()).collect();
-            assert!(ids.len() <= self.opened.len(), "an event for each completion: {ids:?}");
-            (ids.len() == self.opened.len()).then_some(())
+            assert!(ids.len() <= paid, "an event for each completion: {ids:?}");
+            (ids.len() == paid).then_some(())
         });
         let (acknowledged, unavailable) = self.load.stop();
         assert!(unavailable <= clients_may_see, "{unavailable} responses 503");
@@ -158,6 +161,7 @@ pub(super) fn a_paused_engine_is_deposed(programs: &Programs) {
     journey.fleet.engines[paused].process.signal("STOP");
     journey.pay(0);
     journey.facade.until_engine(&url, false);
+    journey.settle(claimed);
     journey.open();
     journey.pay(PAYMENTS);
     outlast_the_lease();
@@ -165,7 +169,6 @@ pub(super) fn a_paused_engine_is_deposed(programs: &Programs) {
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
-    journey.settle(claimed);
     journey.fleet.engines[paused].process.signal("CONT");
     journey.facade.until_engine(&url, true);
     until("the end of its duties", || {
@@ -193,6 +196,7 @@ pub(super) fn an_engine_cut_off_from_the_database_is_replaced(programs: &Program
     wire.cut();
     journey.pay(0);
     journey.facade.until_engine(&url, false);
+    journey.settle(claimed);
     journey.open();
     journey.pay(PAYMENTS);
     outlast_the_lease();
@@ -200,7 +204,6 @@ pub(super) fn an_engine_cut_off_from_the_database_is_replaced(programs: &Program
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
-    journey.settle(claimed);
     wire.mend();
     journey.facade.until_engine(&url, true);
     until_scanner_is(&journey.fleet, 1);
@@ -226,13 +229,13 @@ pub(super) fn an_engine_cut_off_from_the_nodes_is_replaced(programs: &Programs) 
     wire.cut();
     journey.pay(0);
     journey.facade.until_engine(&url, false);
+    journey.settle(claimed);
     journey.open();
     journey.pay(PAYMENTS);
     until("the other engine to take over", || is_scanner(&journey.fleet, 1).then_some(()));
     for payment in &journey.opened {
         journey.shop.until_status(&payment.id, "completed");
     }
-    journey.settle(claimed);
     wire.mend();
     journey.facade.until_engine(&url, true);
     journey.finish(16);
