@@ -63,7 +63,7 @@ async fn an_unmatched_transfer_is_announced_once_to_each_merchant_that_has_prove
     let payment = test.open(&first).await;
     test.ledger.produce(vec![
         transfer("alice", "blue.mugs", 5, "thanks"),
-        transfer("alice", "blue.mugs", 1_000, &engine::ledger::memo_of(payment.id)),
+        transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id)),
     ]);
     test.ledger.settle();
     let kept = unmatched_transfers(&test, &first, 1).await.remove(0).transfer;

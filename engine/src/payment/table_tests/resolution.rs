@@ -244,7 +244,10 @@ fn a_refund_is_announced_with_the_next_sequence_and_an_exception_is_not() {
     let sequence = case.payment.sequence + 1;
     assert_eq!((announced.event.sequence, step.payment.sequence), (sequence, sequence));
     assert_eq!((announced.event.from, announced.event.to), (State::SystemCancelled, State::SystemCancelled));
-    assert_eq!((step.event, step.exception, &step.effects), (None, None, &vec![Effect::Notify(announced.event.id)]));
+    assert_eq!(
+        (step.event, step.exception, step.effects.as_slice()),
+        (None, None, &[Effect::Notify(announced.event.id)][..])
+    );
     assert_eq!(announced.refund, step.payment.refunds[0]);
     let body: serde_json::Value =
         serde_json::from_slice(&crate::webhook::refund_completed(&step.payment, &announced)).unwrap();
