@@ -42,6 +42,7 @@ mod reliability;
 mod simulate;
 mod spec;
 mod tidy;
+mod tutorials;
 mod two_processes;
 mod unmatched;
 mod wallet;
@@ -139,6 +140,7 @@ fn main() -> ExitCode {
         recovery::tests(),
         reliability::all(),
         simulate::tests(),
+        tutorials::all(),
         two_processes::tests(),
         grpc::tests(),
         grpc_access::tests(),
