@@ -352,6 +352,9 @@ impl Tab {
                 self.size(width, scheme == "dark").await;
                 let picture = ScreenshotParams::builder().full_page(true).build();
                 let png = self.page.screenshot(picture).await.expect("a picture");
+                if is_checked {
+                    findings.extend(super::references::compare(self, name, width, scheme, &png).await);
+                }
                 std::fs::write(pictures().join(format!("{name}-{width}-{scheme}.png")), png).expect("a file");
                 let over: i64 = self.eval("document.documentElement.scrollWidth - window.innerWidth").await;
                 if over > 0 {
