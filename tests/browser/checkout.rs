@@ -233,7 +233,7 @@ async fn a_late_keychain_extension_is_detected() {
     let tab = Tab::open().await;
     tab.install_keychain(700).await;
     tab.goto(&address(&shop, &payment)).await;
-    assert!(tab.eval::<bool>("document.getElementById('keychain').hidden").await);
+    assert!(tab.eval::<bool>("isHiddenAtFirst").await);
     tab.click("#keychain-pay").await;
     assert_eq!(tab.asked().await["memo"], json!(payment.memo));
     tab.is_clean();

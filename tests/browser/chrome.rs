@@ -414,7 +414,8 @@ pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
 }
 
 /// A simulated Keychain extension: its requests go to the test, which signs and broadcasts as the extension does.
-const KEYCHAIN: &str = r"(() => {
+const KEYCHAIN: &str = r"addEventListener('DOMContentLoaded', () => { window.isHiddenAtFirst = document.getElementById('keychain')?.hidden });
+(() => {
   const open = new Map();
   let next = 1;
   const ask = (what, callback) => { const id = next++; open.set(id, callback); window.keychainRequest(JSON.stringify({ id, ...what })); };
