@@ -9,7 +9,7 @@ super::journeys!(
     a_payment_in_keychain_completes_and_redirects_to_the_shop,
     closing_keychain_sends_nothing_and_allows_a_retry,
     other_keychain_errors_warn_against_paying_again,
-    a_wallet_that_never_answers_leaves_the_other_ways_open,
+    a_wallet_that_never_responds_leaves_the_other_ways_open,
     opening_a_wallet_hides_the_cancellation_and_is_reported,
     no_wallet_opens_for_a_payment_that_is_being_cancelled,
     returning_from_a_wallet_shows_the_receipt,
@@ -142,7 +142,7 @@ async fn other_keychain_errors_warn_against_paying_again() {
     }
 }
 
-async fn a_wallet_that_never_answers_leaves_the_other_ways_open() {
+async fn a_wallet_that_never_responds_leaves_the_other_ways_open() {
     let (dev, shop) = (shared(), shared().shop());
     let payment = order(&shop);
     let tab = Tab::open().await;
