@@ -1,5 +1,7 @@
 //! `simulate`: payment lifecycles from a seed or a scenario file, under injected faults.
 
+mod mutant_flag;
+
 use std::{
     io::{IsTerminal as _, Seek as _, Write as _},
     path::{Path, PathBuf},
@@ -19,6 +21,7 @@ use simulations::{
     shrink,
 };
 
+use self::mutant_flag::{MutantFlag, known_mutants};
 use super::{failure::Failure, output::print, shutdown};
 use crate::{in_process, version};
 
@@ -65,13 +68,6 @@ struct RunArgs {
     trace: bool,
     #[command(flatten)]
     mutant: MutantFlag,
-}
-
-#[derive(Debug, clap::Args)]
-struct MutantFlag {
-    /// Enable this mutant, to see a failure (not in release builds)
-    #[arg(long, value_name = "NAME")]
-    mutant: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -520,33 +516,6 @@ fn difference(script: &Script) -> String {
     match first {
         Some((one, other)) => format!("seed {} has two traces:\n{one}\n{other}\n", script.seed),
         None => format!("seed {}: the same trace, but a different disk or duration\n", script.seed),
-    }
-}
-
-fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
-    simulations::mutants::available().ok_or_else(|| {
-        Failure::Other(
-            "a release build has no mutants; use a development build: cargo run -- simulate mutants".to_owned(),
-        )
-    })
-}
-
-/// The flag, as it follows other flags of a command; nothing without a mutant.
-impl std::fmt::Display for MutantFlag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.mutant.as_deref().map_or(Ok(()), |name| write!(f, " --mutant {name}"))
-    }
-}
-
-impl MutantFlag {
-    /// Enables the mutant for all simulations of this thread.
-    fn enable(&self) -> Result<(), Failure> {
-        let Some(name) = self.mutant.as_deref() else { return Ok(()) };
-        if !known_mutants()?.iter().any(|(known, _)| *known == name) {
-            return Err(Failure::Other(format!("there is no mutant {name:?}; `simulate mutants` lists them")));
-        }
-        simulations::mutants::activate(name);
-        Ok(())
     }
 }
 

@@ -27,16 +27,16 @@ pub(super) struct WalletRequest {
 
 /// Pays for a resource, or repeats the payment of an earlier run of the same request.
 pub(super) async fn pay_with_wallet(sim: &Arc<Simulation>, engine: &Running, mut request: WalletRequest) -> Again {
-    look_up(sim, engine, request.number);
+    look_up(sim, request.number);
     // Some servers raise their price while an operator decides.
     let mut rise = if request.number % 5 == 2 { 500 } else { 0 };
     loop {
-        match reserve(sim, engine, request) {
+        match reserve(sim, request) {
             Some(Reservation::Submit(entry)) => return submit(sim, engine, request, entry).await,
             Some(Reservation::AwaitApproval(entry)) => {
                 sim.sleep(DECISION_MS).await;
                 let is_granted = request.number % 4 != 3;
-                let decided = sim.clients().wallet.decide(entry, is_granted, engine.now());
+                let decided = sim.clients().wallet.decide(entry, is_granted, clock(sim, request.number));
                 let text = if is_granted { "approves" } else { "denies" };
                 sim.event(Source::Payer, "decides", None, u64::from(request.number), || {
                     format!("an operator {text} {} units for request {}", request.units, request.number)
@@ -59,11 +59,11 @@ pub(super) async fn pay_with_wallet(sim: &Arc<Simulation>, engine: &Running, mut
 }
 
 /// Reserves the payment; none if the agent is killed before.
-fn reserve(sim: &Arc<Simulation>, engine: &Running, request: WalletRequest) -> Option<Reservation> {
+fn reserve(sim: &Arc<Simulation>, request: WalletRequest) -> Option<Reservation> {
     if sim.kills_agent("reserving") {
         return None;
     }
-    let times = times(sim, engine, request.number);
+    let times = (clock(sim, request.number), head_time(sim, request.number));
     let spending = spending(elsewhere(), request.units);
     let mut made = None;
     let reserved = {
@@ -90,15 +90,20 @@ fn reserve(sim: &Arc<Simulation>, engine: &Running, request: WalletRequest) -> O
     if sim.kills_agent("signing") { None } else { reserved.ok() }
 }
 
-/// Returns the system clock and the time of the ledger's head as the wallet reads them. Only one of the two is wrong at a time.
-fn times(sim: &Arc<Simulation>, engine: &Running, number: u32) -> (Timestamp, Timestamp) {
+/// How far the clock of the agent's machine is ahead for some requests.
+const CLOCK_AHEAD: Duration = Duration::from_secs(3 * 3_600);
+
+/// Returns the clock of the agent's machine. For no request both this clock and the head are wrong.
+fn clock(sim: &Simulation, number: u32) -> Timestamp {
+    let clock = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + sim.now_ms());
+    if number % 4 == 2 { clock + CLOCK_AHEAD } else { clock }
+}
+
+/// Returns the time of the ledger's head, for some requests as the first node reports it.
+fn head_time(sim: &Simulation, number: u32) -> Timestamp {
     let now_ms = sim.now_ms();
-    if number.is_multiple_of(2) {
-        (engine.now(), sim.hive().chain.head_time())
-    } else {
-        let clock = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + now_ms);
-        (clock, sim.hive().reported_head_time(now_ms))
-    }
+    let hive = sim.hive();
+    if number.is_multiple_of(2) { hive.chain.head_time() } else { hive.reported_head_time(now_ms) }
 }
 
 /// Submits a payment until its outcome is known, and records it.
@@ -149,7 +154,7 @@ async fn submit(sim: &Arc<Simulation>, engine: &Running, request: WalletRequest,
                 return Again::No;
             }
             Err(X402Error::Refused(refused)) if refused.reason != Reason::SettlementPending => {
-                look_up(sim, engine, request.number);
+                look_up(sim, request.number);
                 return Again::No;
             }
             Err(_) => {}
@@ -160,14 +165,14 @@ async fn submit(sim: &Arc<Simulation>, engine: &Running, request: WalletRequest,
 }
 
 /// Looks up the latest payment of a request if it has expired by the system clock: it is in a block, or its amount is released.
-fn look_up(sim: &Arc<Simulation>, engine: &Running, number: u32) {
+fn look_up(sim: &Arc<Simulation>, number: u32) {
     let open = {
         let clients = sim.clients();
         let entry = clients.wallet.latest(number);
         let known = entry.and_then(|entry| clients.wallet.entry(entry)).filter(|entry| entry.state.is_open());
         entry.zip(known.and_then(|entry| entry.payment.clone()))
     };
-    let Some((entry, payment)) = open.filter(|(_, payment)| payment.expires_at <= engine.now()) else { return };
+    let Some((entry, payment)) = open.filter(|(_, payment)| payment.expires_at <= clock(sim, number)) else { return };
     let (now_ms, nodes) = (sim.now_ms(), sim.script.setup.nodes);
     let reports = sim.hive().reports_of(payment.tx_id, payment.expires_at, now_ms);
     match Presence::of(reports, nodes) {
