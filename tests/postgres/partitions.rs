@@ -150,7 +150,7 @@ fn outlast_the_lease() {
     until("the end of a lease", || (watch.elapsed().as_secs() >= 8).then_some(()));
 }
 
-/// Freezes the engine that reads the chain.
+/// Pauses the engine that reads the chain.
 pub(super) fn a_paused_engine_is_deposed(programs: &Programs) {
     let cluster = Cluster::start(programs, &[]);
     let mut journey = Journey::start(Fleet::start(&database(&cluster), 2));

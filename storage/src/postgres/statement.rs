@@ -80,7 +80,7 @@ impl Statement {
         let first = self.values.len() + 1;
         let guards = self.guards.iter().enumerate();
         let guards = guards.map(|(at, name)| format!("(SELECT count(*) FROM {name}) = ${}::bigint", first + at));
-        // A division by zero aborts the statement in every database that speaks this protocol.
+        // A division by zero aborts the statement in every database with this protocol.
         let guarded = match self.guards.is_empty() {
             true => "1".to_owned(),
             false => format!("1 / ({})::integer", guards.collect::<Vec<_>>().join(" AND ")),

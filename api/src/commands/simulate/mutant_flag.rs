@@ -23,14 +23,14 @@ impl MutantFlag {
         if !known_mutants()?.iter().any(|(known, _)| *known == name) {
             return Err(Failure::Other(format!("there is no mutant {name:?}; `simulate mutants` lists them")));
         }
-        simulations::mutants::plant(name);
+        simulations::mutants::activate(name);
         Ok(())
     }
 }
 
 /// Returns every mutant with its description.
 pub(super) fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
-    simulations::mutants::planted().ok_or_else(|| {
+    simulations::mutants::available().ok_or_else(|| {
         Failure::Other(
             "a release build has no mutants; use a development build: cargo run -- simulate mutants".to_owned(),
         )
