@@ -1,16 +1,20 @@
-//! `hivetill gate`: a reverse proxy that requires x402 payments in front of any HTTP API.
+//! `hivetill gate`: a reverse proxy that requires x402 payments in front of any HTTP API, and sells its tools over MCP.
 //!
 //! The facilitator is an engine in this process, or a running one. The gate's record (`gate.redb`) survives crashes: a payer
 //! whose request was not served has a credit for it.
 
 mod body;
+mod claim;
+mod delivery;
 mod facilitator;
 mod ledger;
+mod mcp;
 mod offer;
 mod proxy;
 mod receipt;
 mod routes;
 mod state;
+mod tools;
 mod upstream;
 
 use std::{
@@ -22,7 +26,9 @@ use std::{
     sync::Arc,
 };
 
-use engine::{account::AccountName, merchant::Registration};
+use engine::merchant::Registration;
+use http::Request;
+use hyper::body::Incoming;
 use proto::Engine;
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -43,6 +49,7 @@ use super::{
 use crate::config::{Config, environment_variables};
 use facilitator::Facilitator;
 use ledger::{Ledger, Payment};
+use mcp::Endpoint;
 use proxy::Gate;
 use receipt::Signer;
 use routes::Routes;
@@ -111,7 +118,12 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     ];
     info!("the gate is at {base} (listening on {address})");
     if args.json {
-        output::print(&format!("{}\n", json!({ "gate": base.as_str().trim_end_matches('/') })))?;
+        let url = base.as_str().trim_end_matches('/');
+        let mut line = json!({ "gate": url });
+        if !gate.routes.tools.is_empty() {
+            line["mcp"] = format!("{url}{}", mcp::PATH).into();
+        }
+        output::print(&format!("{line}\n"))?;
     }
     let end = match &engine.running {
         Some(running) => running.wait_for_shutdown().await,
@@ -170,8 +182,7 @@ async fn own_key(running: &RunningEngine, directory: &Path, routes: &Routes) -> 
     {
         return Ok(kept);
     }
-    let account: Option<AccountName> = routes.priced().next().map(|(_, price)| price.pay_to);
-    let account = account.ok_or_else(|| Failure::Other("no route has a price".to_owned()))?;
+    let account = routes.first_payee().ok_or_else(|| Failure::Other("no route and no tool has a price".to_owned()))?;
     let registration = Registration::check("Gate", account.as_str(), None);
     let registration = registration.map_err(|_| Failure::Other(format!("{account} cannot receive payments")))?;
     let failed = |error| Failure::Other(format!("the gate's merchant cannot be registered: {error}"));
@@ -182,11 +193,18 @@ async fn own_key(running: &RunningEngine, directory: &Path, routes: &Routes) -> 
 }
 
 async fn serve(listener: TcpListener, gate: Arc<Gate>, stop: impl Future<Output = ()>) {
+    let tools = Endpoint::of(&gate);
     let service = |client: IpAddr| {
-        let gate = Arc::clone(&gate);
-        hyper::service::service_fn(move |request| {
-            let gate = Arc::clone(&gate);
-            async move { Ok::<_, Infallible>(Box::pin(gate.serve(request, client)).await) }
+        let (gate, tools) = (Arc::clone(&gate), tools.clone());
+        hyper::service::service_fn(move |request: Request<Incoming>| {
+            let (gate, tools) = (Arc::clone(&gate), tools.clone());
+            async move {
+                let response = match tools {
+                    Some(tools) if request.uri().path() == mcp::PATH => Box::pin(tools.serve(request, client)).await,
+                    _ => Box::pin(gate.serve(request, client)).await,
+                };
+                Ok::<_, Infallible>(response)
+            }
         })
     };
     http_server::serve(listener, service, stop, || ()).await;

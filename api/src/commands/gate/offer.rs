@@ -45,7 +45,8 @@ fn accept_v2(price: &Price) -> Value {
     })
 }
 
-fn required_v2(price: &Price, url: &str, error: &str) -> Value {
+/// Returns the requirements of version 2.
+pub(super) fn required_v2(price: &Price, url: &str, error: &str) -> Value {
     json!({
         "x402Version": 2, "error": error,
         "resource": { "url": url, "description": price.description, "mimeType": price.mime_type },
@@ -119,22 +120,28 @@ pub(super) fn payment_refused(status: StatusCode, denial: &Denial) -> Response<B
     response
 }
 
-fn denied(denial: &Denial) -> Value {
+/// Returns the settlement response of a refused payment.
+pub(super) fn denied(denial: &Denial) -> Value {
     json!({
         "success": false, "errorReason": denial.reason.as_str(), "errorMessage": denial.message,
         "transaction": denial.tx_id.as_deref().unwrap_or_default(), "network": NETWORK, "payer": denial.payer,
     })
 }
 
-/// Adds the outcome of a settled payment, with the extensions of the settlement response.
-pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, extensions: Option<Value>) {
+/// Returns the settlement response of a settled payment, with its extensions.
+pub(super) fn settlement(settled: &Settled, extensions: Option<Value>) -> Value {
     let mut receipt = json!({
         "success": true, "transaction": settled.tx_id, "network": NETWORK, "payer": settled.payer, "txId": settled.tx_id,
     });
     if let Some(extensions) = extensions {
         receipt["extensions"] = extensions;
     }
-    insert_receipt(headers, &receipt);
+    receipt
+}
+
+/// Adds the outcome of a settled payment, with the extensions of the settlement response.
+pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, extensions: Option<Value>) {
+    insert_receipt(headers, &settlement(settled, extensions));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));
 }
 

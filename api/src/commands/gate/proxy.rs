@@ -5,13 +5,10 @@
 use std::{
     collections::BTreeSet,
     net::IpAddr,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    sync::{Arc, Mutex},
 };
 
 use actors::{environment::Clock as _, system::SystemClock};
-use bytes::Bytes;
 use engine::{
     hive::Pack,
     ledger::TxId,
@@ -19,17 +16,20 @@ use engine::{
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use reqwest::Url;
+use serde_json::Value;
 
 use super::{
     body::Body,
+    claim::{Claim, Progress, Sale, Unsettled},
+    delivery::Delivery,
     facilitator::Facilitator,
-    ledger::{Failed, Ledger, Payment},
+    ledger::Ledger,
     offer::{self, Denial, Settled},
     receipt::Signer,
     routes::{Matched, Price, Routes},
-    state::{State, Step},
+    state::Step,
     upstream::{Upstream, target},
 };
 use crate::commands::payer::exchange;
@@ -50,14 +50,7 @@ pub(super) struct Gate {
     /// `None` if receipts are unsigned.
     signer: Option<Signer>,
     /// Payments whose requests are being served.
-    in_flight: Mutex<BTreeSet<TxId>>,
-}
-
-/// The claim of one request on its payment, released when it is dropped.
-struct Claim {
-    gate: Arc<Gate>,
-    tx_id: TxId,
-    request: String,
+    pub(super) in_flight: Mutex<BTreeSet<TxId>>,
 }
 
 /// What a request shows of a payment.
@@ -133,14 +126,25 @@ impl Gate {
         };
         let tx_id = payload.transaction.id(Pack::Legacy);
         let wanted = format!("{} {}", request.method(), target(&request));
-        let Some(claim) = Claim::take(&self, tx_id, wanted) else {
-            let message = "a request with this payment is being served; repeat it in a moment".to_owned();
-            let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
-            return offer::payment_refused(StatusCode::CONFLICT, &denial);
+        let sale = Sale { price, url, payload: &payload };
+        let claim = match Claim::take(&self, tx_id, wanted) {
+            Ok(claim) => claim,
+            Err(unsettled) => return refused(&unsettled, &sale),
         };
         let (head, body) = request.into_parts();
-        let visit = Visit { claim, price, url, payload: &payload, client_ip };
-        visit.run(&head, body).await.unwrap_or_else(|response| *response)
+        let visit = Visit { claim, sale, client_ip };
+        match visit.run(&head, body).await {
+            Ok(response) => response,
+            Err(Early::Response(response)) => *response,
+            Err(Early::Unsettled(unsettled)) => refused(&unsettled, &sale),
+        }
+    }
+
+    /// Returns the extensions of the settlement response of a served request: its signed receipt. Only a served request has
+    /// one, because it confirms the service as well as the payment.
+    pub(super) fn extensions(&self, url: &str, settled: &Settled) -> Option<Value> {
+        let sign = |signer: &Signer| signer.receipt(url, &settled.payer, &settled.tx_id, SystemClock.now());
+        self.signer.as_ref().map(sign)
     }
 }
 
@@ -173,159 +177,81 @@ fn shown(headers: &HeaderMap, price: &Price, url: &str) -> Shown {
     }
 }
 
-impl Claim {
-    fn take(gate: &Arc<Gate>, tx_id: TxId, request: String) -> Option<Self> {
-        let is_first = gate.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(tx_id);
-        is_first.then(|| Self { gate: Arc::clone(gate), tx_id, request })
-    }
-
-    /// Records a step; a failed write is logged and does not undo the payment.
-    fn step(&self, step: Step, failure: Option<&str>) {
-        if let Err(error) = self.gate.ledger.step(self.tx_id, step, failure, SystemClock.now()) {
-            tracing::error!("cannot record a payment: {error}");
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.gate.in_flight.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.tx_id);
-    }
-}
-
 /// A request with a payment.
 struct Visit<'a> {
     claim: Claim,
-    price: &'a Price,
-    url: &'a str,
-    payload: &'a PaymentPayload,
+    sale: Sale<'a>,
     client_ip: IpAddr,
 }
 
-/// A response that ends a visit early.
-type Early = Box<Response<Body>>;
+/// The early end of a visit.
+enum Early {
+    /// A response without a settlement.
+    Response(Box<Response<Body>>),
+    /// The payment is not settled.
+    Unsettled(Unsettled),
+}
+
+impl From<Unsettled> for Early {
+    fn from(unsettled: Unsettled) -> Self {
+        Self::Unsettled(unsettled)
+    }
+}
 
 impl Visit<'_> {
     async fn run(self, head: &Parts, body: Incoming) -> Result<Response<Body>, Early> {
-        let record = self.gate().ledger.find(self.claim.tx_id).map_err(|error| failed(&error))?;
-        match record {
-            Some(record) if record.request != self.claim.request || record.state() == Some(State::Served) => {
-                Err(self.refuse(Reason::DuplicateSettlement, "this payment was used for a request"))
+        let settled = match self.claim.progress()? {
+            Progress::Credit(settled) => settled,
+            Progress::Settling(key) => self.claim.settle(&self.sale, key).await?,
+            Progress::New if self.sale.price.settles_first => {
+                self.claim.settle(&self.sale, exchange::new_nonce()).await?
             }
-            // A credit: the payment is settled, and its request was not served.
-            Some(record) if record.state().is_some_and(State::is_credit) => {
-                let settled = Settled { tx_id: record.tx_id, payer: record.payer };
-                self.serve_settled(head, body, settled).await
-            }
-            Some(record) => {
-                let settled = self.settle(record.idempotency_key).await?;
-                self.serve_settled(head, body, settled).await
-            }
-            None if self.price.settles_first => {
-                let settled = self.settle(exchange::new_nonce()).await?;
-                self.serve_settled(head, body, settled).await
-            }
-            None => self.serve_then_settle(head, body).await,
-        }
-    }
-
-    fn gate(&self) -> &Arc<Gate> {
-        &self.claim.gate
+            Progress::New => return self.serve_then_settle(head, body).await,
+        };
+        Ok(self.serve_settled(head, body, settled).await)
     }
 
     /// Verifies, forwards, and settles when the upstream succeeded.
     async fn serve_then_settle(self, head: &Parts, body: Incoming) -> Result<Response<Body>, Early> {
-        match self.gate().facilitator.verify(self.price, self.url, self.payload).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(denial)) => return Err(self.denied(&denial)),
-            Err(error) => return Err(unjudged(&error.message)),
-        }
-        let forwarded = self.gate().upstream.forward(head, body, self.client_ip, None).await;
-        let response = forwarded.map_err(|why| Box::new(unreachable_upstream(&why)))?;
+        self.claim.verify(&self.sale).await?;
+        let forwarded = self.claim.gate.upstream.forward(head, body, self.client_ip, None).await;
+        let response = forwarded.map_err(|why| Early::Response(Box::new(unreachable_upstream(&why))))?;
         if !is_success(response.status()) {
             // Failures are not charged.
             return Ok(response.map(|body| body.map_err(Into::into).boxed()));
         }
-        let settled = self.settle(exchange::new_nonce()).await?;
+        let settled = self.claim.settle(&self.sale, exchange::new_nonce()).await?;
         Ok(self.deliver(response, &settled))
     }
 
     /// Forwards a request whose payment is settled.
-    async fn serve_settled(self, head: &Parts, body: Incoming, settled: Settled) -> Result<Response<Body>, Early> {
-        let forwarded = self.gate().upstream.forward(head, body, self.client_ip, Some((self.price, &settled))).await;
-        match forwarded {
-            Ok(response) if is_success(response.status()) => Ok(self.deliver(response, &settled)),
+    async fn serve_settled(self, head: &Parts, body: Incoming, settled: Settled) -> Response<Body> {
+        let paid = Some((self.sale.price, &settled));
+        let (mut response, why) = match self.claim.gate.upstream.forward(head, body, self.client_ip, paid).await {
+            Ok(response) if is_success(response.status()) => return self.deliver(response, &settled),
             Ok(response) => {
-                self.claim.step(Step::Fail, Some(&format!("the upstream responded with {}", response.status())));
-                let mut response = response.map(|body| body.map_err(Into::into).boxed());
-                offer::insert_settled(response.headers_mut(), &settled, None);
-                Ok(response)
+                let why = format!("the upstream responded with {}", response.status());
+                (response.map(|body| body.map_err(Into::into).boxed()), why)
             }
-            Err(why) => {
-                self.claim.step(Step::Fail, Some(&why));
-                let mut response = unreachable_upstream(&why);
-                offer::insert_settled(response.headers_mut(), &settled, None);
-                Ok(response)
-            }
-        }
-    }
-
-    /// Records the start of a settlement, settles, and records the result.
-    async fn settle(&self, idempotency_key: String) -> Result<Settled, Early> {
-        let (tx_id, now) = (self.claim.tx_id, SystemClock.now());
-        let mut payment = Payment::new(tx_id, self.claim.request.clone(), idempotency_key, now);
-        payment.amount = self.price.amount.to_string();
-        payment.pay_to = self.price.pay_to.to_string();
-        self.gate().ledger.put(tx_id, &payment).map_err(|error| failed(&error))?;
-        let key = payment.idempotency_key.clone();
-        match self.gate().facilitator.settle(self.price, self.url, self.payload, &key).await {
-            Ok(Ok(settled)) => {
-                payment.payer.clone_from(&settled.payer);
-                self.gate().ledger.put(tx_id, &payment).map_err(|error| failed(&error))?;
-                self.claim.step(Step::Settle, None);
-                Ok(settled)
-            }
-            Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
-                Err(Box::new(offer::payment_refused(StatusCode::PAYMENT_REQUIRED, &denial)))
-            }
-            Ok(Err(denial)) if denial.reason == Reason::UnexpectedSettleError => Err(unjudged(&denial.message)),
-            Ok(Err(denial)) => {
-                self.gate().ledger.remove(tx_id).map_err(|error| failed(&error))?;
-                Err(self.denied(&denial))
-            }
-            Err(error) => Err(unjudged(&error.message)),
-        }
-    }
-
-    /// Refuses a payment; a used one gets no new price, so that no client pays twice.
-    fn denied(&self, denial: &Denial) -> Early {
-        match denial.reason {
-            Reason::DuplicateSettlement => Box::new(offer::payment_refused(StatusCode::CONFLICT, denial)),
-            Reason::UnexpectedVerifyError | Reason::UnexpectedSettleError => unjudged(&denial.message),
-            _ => Box::new(offer::payment_required(self.price, self.url, Some(denial))),
-        }
-    }
-
-    fn refuse(&self, reason: Reason, message: &str) -> Early {
-        let tx_id = Some(self.claim.tx_id.to_string());
-        let denial = Denial { reason, message: message.to_owned(), payer: None, tx_id };
-        Box::new(offer::payment_refused(StatusCode::CONFLICT, &denial))
+            Err(why) => (unreachable_upstream(&why), why),
+        };
+        self.claim.step(Step::Fail, Some(&why));
+        offer::insert_settled(response.headers_mut(), &settled, None);
+        response
     }
 
     /// Streams the upstream's response with the receipt; a complete response marks the payment as served, a failure as
     /// owed.
     fn deliver(self, response: Response<reqwest::Body>, settled: &Settled) -> Response<Body> {
         let (mut head, inner) = response.into_parts();
-        // Only a served request has a signed receipt, because it confirms the service as well as the payment.
-        let sign = |signer: &Signer| signer.receipt(self.url, &settled.payer, &settled.tx_id, SystemClock.now());
-        let extensions = self.gate().signer.as_ref().map(sign);
+        let extensions = self.claim.gate.extensions(self.sale.url, settled);
         offer::insert_settled(&mut head.headers, settled, extensions);
-        let body = Delivery { inner, claim: Some(self.claim) };
-        Response::from_parts(head, body.boxed())
+        Response::from_parts(head, Delivery::new(inner, self.claim).boxed())
     }
 }
 
-fn is_success(status: StatusCode) -> bool {
+/// Returns whether a status of the upstream is charged.
+pub(super) fn is_success(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection()
 }
 
@@ -338,63 +264,13 @@ fn unreachable_upstream(why: &str) -> Response<Body> {
     )
 }
 
-/// The outcome is unknown: the same payment may be submitted again.
-fn unjudged(why: &str) -> Early {
-    tracing::warn!("no verdict on a payment: {why}");
-    let message = "no verdict was reached; repeat the request with the same payment".to_owned();
-    let denial = Denial { reason: Reason::UnexpectedSettleError, message, payer: None, tx_id: None };
-    Box::new(offer::payment_refused(StatusCode::SERVICE_UNAVAILABLE, &denial))
-}
-
-fn failed(error: &Failed) -> Early {
-    unjudged(&error.to_string())
-}
-
-/// The body of a paid response: records when it reached its end, or that it did not.
-struct Delivery {
-    inner: reqwest::Body,
-    claim: Option<Claim>,
-}
-
-impl Delivery {
-    fn end(&mut self, step: Step, failure: Option<&str>) {
-        if let Some(claim) = self.claim.take() {
-            claim.step(step, failure);
-        }
-    }
-}
-
-impl hyper::body::Body for Delivery {
-    type Data = Bytes;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        match &polled {
-            Poll::Ready(None) => self.end(Step::Serve, None),
-            Poll::Ready(Some(Ok(_))) if self.inner.is_end_stream() => self.end(Step::Serve, None),
-            Poll::Ready(Some(Err(error))) => {
-                let why = format!("the upstream's response was cut off: {error}");
-                self.end(Step::Fail, Some(&why));
-            }
-            Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
-        }
-        polled.map_err(Into::into)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
-impl Drop for Delivery {
-    fn drop(&mut self) {
-        // An empty body is never polled.
-        let step = if self.inner.is_end_stream() { Step::Serve } else { Step::Fail };
-        self.end(step, Some("the client disconnected").filter(|_| step == Step::Fail));
+/// Returns the response to a payment that is not settled. A used or pending one gets no new price, so that no client pays
+/// twice.
+fn refused(unsettled: &Unsettled, sale: &Sale<'_>) -> Response<Body> {
+    match unsettled {
+        Unsettled::Denied(denial) => offer::payment_required(sale.price, sale.url, Some(denial)),
+        Unsettled::Used(denial) => offer::payment_refused(StatusCode::CONFLICT, denial),
+        Unsettled::Pending(denial) => offer::payment_refused(StatusCode::PAYMENT_REQUIRED, denial),
+        Unsettled::Unjudged(denial) => offer::payment_refused(StatusCode::SERVICE_UNAVAILABLE, denial),
     }
 }

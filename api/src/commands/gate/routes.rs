@@ -1,4 +1,4 @@
-//! The routes of the gate and their prices, from a TOML file.
+//! The routes and tools of the gate and their prices, from a TOML file.
 
 use std::{path::Path, time::Duration};
 
@@ -8,6 +8,10 @@ use matchit::Router;
 use reqwest::Url;
 use toml::{Table, Value};
 
+use super::{
+    mcp,
+    tools::{self, Tool},
+};
 use crate::commands::section::{Reading, Section};
 
 /// Default time limit of a payer, and of the upstream, seconds.
@@ -28,6 +32,8 @@ pub(super) struct Routes {
     /// Whether paths without a route are forwarded without a payment.
     is_open: bool,
     routes: Vec<Route>,
+    /// The tools of the MCP endpoint.
+    pub(super) tools: Vec<Tool>,
     /// Indexes of `routes` by path in lower case.
     router: Router<Vec<usize>>,
 }
@@ -96,23 +102,19 @@ impl Routes {
             Some("unsigned") => false,
             Some(_) => return Err("`receipts` must be \"signed\" or \"unsigned\"".to_owned()),
         };
-        let rows = match file.get("route") {
-            Some(Value::Array(rows)) => rows.as_slice(),
-            None => &[],
-            Some(_) => return Err("`route` must be a list: write [[route]]".to_owned()),
-        };
+        let (route_rows, tool_rows) = (rows(&mut file, "route")?, rows(&mut file, "tool")?);
         file.end()?;
-        let mut routes = Vec::new();
-        for (number, row) in rows.iter().enumerate() {
-            let name = format!("route {}", number + 1);
-            let table = row.as_table().ok_or_else(|| format!("`{name}` must be a table"))?;
-            routes.push(route(Section::new(&name, table), pay_to)?);
+        let routes = each(route_rows, "route", |section| route(section, pay_to))?;
+        let tools = each(tool_rows, "tool", |section| tools::parse(section, pay_to))?;
+        tools::check(&tools)?;
+        if routes.is_empty() && tools.is_empty() {
+            return Err("there is no [[route]] and no [[tool]]".to_owned());
         }
-        if routes.is_empty() {
-            return Err("there is no [[route]]".to_owned());
+        if !tools.is_empty() && routes.iter().any(|route| canonical(&route.path) == mcp::PATH) {
+            return Err(format!("no [[route]] can have the path {}, which serves the tools", mcp::PATH));
         }
         let router = router(&routes)?;
-        Ok(Self { upstream, base_url, upstream_timeout, signs_receipts, is_open, routes, router })
+        Ok(Self { upstream, base_url, upstream_timeout, signs_receipts, is_open, routes, tools, router })
     }
 
     /// Returns the route of a request. Paths match regardless of case and of a trailing slash, so that a tolerant
@@ -139,6 +141,31 @@ impl Routes {
     pub(super) fn priced(&self) -> impl Iterator<Item = (&Route, &Price)> {
         self.routes.iter().filter_map(|route| Some((route, route.price.as_ref()?)))
     }
+
+    /// Returns the account that is paid for the first route or tool with a price.
+    pub(super) fn first_payee(&self) -> Option<AccountName> {
+        let of_tools = self.tools.iter().filter_map(|tool| tool.price.as_ref());
+        self.priced().map(|(_, price)| price).chain(of_tools).next().map(|price| price.pay_to)
+    }
+}
+
+/// Returns the tables of a list.
+fn rows<'a>(file: &mut Section<'a>, key: &'static str) -> Reading<&'a [Value]> {
+    match file.get(key) {
+        Some(Value::Array(rows)) => Ok(rows.as_slice()),
+        None => Ok(&[]),
+        Some(_) => Err(format!("`{key}` must be a list: write [[{key}]]")),
+    }
+}
+
+/// Reads each table of a list.
+fn each<T>(rows: &[Value], key: &str, read: impl Fn(Section<'_>) -> Reading<T>) -> Reading<Vec<T>> {
+    let read = |(number, row): (usize, &Value)| {
+        let name = format!("{key} {}", number + 1);
+        let table = row.as_table().ok_or_else(|| format!("`{name}` must be a table"))?;
+        read(Section::new(&name, table))
+    };
+    rows.iter().enumerate().map(read).collect()
 }
 
 fn route(mut section: Section<'_>, pay_to: Option<AccountName>) -> Reading<Route> {
@@ -150,8 +177,20 @@ fn route(mut section: Section<'_>, pay_to: Option<AccountName>) -> Reading<Route
             Some(known.ok_or_else(|| section.must("method", "GET, POST, PUT, PATCH or DELETE"))?)
         }
     };
+    let path = path(&mut section)?;
+    let price = price(&mut section, pay_to)?;
+    section.end()?;
+    Ok(Route { method, path, price })
+}
+
+/// Reads the path of a route or of a tool.
+pub(super) fn path(section: &mut Section<'_>) -> Reading<String> {
     let path = section.text("path")?.filter(|path| path.starts_with('/') && !is_ambiguous(path));
-    let path = path.ok_or_else(|| section.must("path", "a path such as /report or /reports/{id}"))?.to_owned();
+    path.map(str::to_owned).ok_or_else(|| section.must("path", "a path such as /report or /reports/{id}"))
+}
+
+/// Reads the price of a route or of a tool, with the texts of its offer; `None` if it is free.
+pub(super) fn price(section: &mut Section<'_>, pay_to: Option<AccountName>) -> Reading<Option<Price>> {
     let amount = section.amounts("price")?;
     let description = section.text("description")?.unwrap_or_default().to_owned();
     let mime_type = section.text("mime_type")?.unwrap_or("application/json").to_owned();
@@ -160,21 +199,19 @@ fn route(mut section: Section<'_>, pay_to: Option<AccountName>) -> Reading<Route
         Some("before") => true,
         Some(_) => return Err(section.must("settle", "\"after\" or \"before\"")),
     };
-    let own = account(&mut section, "pay_to")?;
+    let own = account(section, "pay_to")?;
     let seconds = section.integer("timeout_seconds")?.unwrap_or(TIMEOUT_SECONDS);
     let timeout = seconds_of(seconds).ok_or_else(|| section.must("timeout_seconds", "1 to 3600"))?;
-    let price = match amount.as_slice() {
-        [] => None,
+    match amount.as_slice() {
+        [] => Ok(None),
         [amount] if amount.units > 0 => {
             let missing = || section.must("pay_to", "set, here or for all routes: the account that is paid");
             let pay_to = own.or(pay_to).ok_or_else(missing)?;
             let timeout_seconds = timeout.as_secs();
-            Some(Price { amount: *amount, pay_to, description, mime_type, settles_first, timeout_seconds })
+            Ok(Some(Price { amount: *amount, pay_to, description, mime_type, settles_first, timeout_seconds }))
         }
-        _ => return Err(section.must("price", "one amount above zero, such as \"0.050 HBD\"")),
-    };
-    section.end()?;
-    Ok(Route { method, path, price })
+        _ => Err(section.must("price", "one amount above zero, such as \"0.050 HBD\"")),
+    }
 }
 
 fn router(routes: &[Route]) -> Reading<Router<Vec<usize>>> {
@@ -345,6 +382,11 @@ mod tests {
                 "two routes match",
             ),
             ("upstream = \"http://a.example\"\nreceipts = \"never\"\n", "`receipts` must be"),
+            (
+                "upstream = \"http://a.example\"\n[[route]]\npath = \"/mcp\"\n[[tool]]\nname = \"a\"\npath = \"/a\"\n",
+                "no [[route]] can have the path /mcp",
+            ),
+            ("upstream = \"http://a.example\"\n[[tool]]\nname = \"a b\"\npath = \"/a\"\n", "`tool 1.name` must be"),
             ("upsteam = \"http://a.example\"\nupstream = \"http://a.example\"\n", "did you mean `upstream`?"),
         ];
         for (text, expected) in cases {
