@@ -22,7 +22,9 @@ use super::{
         ledger::{Ledger, Reached},
         quote::Unacceptable,
         request::{BadRequest, Request},
-        submission::Submission,
+        submission::{Carrier, Submission},
+        target::Target,
+        tool_call::ToolCall,
     },
     wallet::{Purchase, Wallet},
 };
@@ -39,7 +41,7 @@ const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 an
 #[derive(Clone, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Args {
-    /// The URL to pay: one that responds with 402, such as a checkout URL
+    /// The URL to pay: one that responds with 402, such as a checkout URL; with --tool, that of an MCP server
     #[arg(value_name = "URL", value_parser = address)]
     url: Url,
     /// Pay from this wallet: its policy limits what may be spent, and a repeated request is never paid twice
@@ -67,6 +69,9 @@ pub(super) struct Args {
     /// The request body, or `@FILE`; sent as JSON unless --header names another content type
     #[arg(long, short = 'd', value_name = "DATA")]
     data: Option<String>,
+    /// Call this paid tool of the MCP server at the URL; --data has its arguments, a JSON object
+    #[arg(long, value_name = "NAME", requires = "wallet", conflicts_with = "method")]
+    tool: Option<String>,
     /// Name of the purchase: a wallet pays a request with the same method, URL, body and key once. Sent as
     /// `Idempotency-Key`
     #[arg(long, value_name = "KEY")]
@@ -114,17 +119,29 @@ impl Args {
         for line in &self.headers {
             request = request.with_header(line)?;
         }
-        if let Some(data) = &self.data {
-            let body = match data.strip_prefix('@') {
-                Some(path) => std::fs::read(path).map_err(|error| BadRequest::Data(format!("{path}: {error}")))?,
-                None => data.clone().into_bytes(),
-            };
+        if let (Some(body), None) = (self.body()?, &self.tool) {
             request = request.with_body(body, self.method.is_some());
         }
         if let Some(key) = &self.idempotency_key {
             request = request.with_idempotency_key(key)?;
         }
         Ok(request)
+    }
+
+    fn body(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(data) = &self.data else { return Ok(None) };
+        Ok(Some(match data.strip_prefix('@') {
+            Some(path) => std::fs::read(path).map_err(|error| BadRequest::Data(format!("{path}: {error}")))?,
+            None => data.clone().into_bytes(),
+        }))
+    }
+
+    /// Returns the request, or the call of the tool.
+    fn target(&self, request: Request) -> Result<Target, Failure> {
+        let Some(tool) = &self.tool else { return Ok(Target::Http(request)) };
+        let arguments = self.body()?.map(|body| serde_json::from_slice(&body)).transpose();
+        let arguments = arguments.map_err(|error| BadRequest::Data(format!("the arguments of a tool: {error}")))?;
+        Ok(Target::Tool(ToolCall::new(request, tool.clone(), arguments.unwrap_or_default())))
     }
 
     /// Returns the source of the key, if a flag sets it.
@@ -162,10 +179,10 @@ async fn pay(args: &Args, report: &mut Value) -> Result<(), Failure> {
     check_transport(&args.url, args.allow_http)?;
     let request = args.request()?;
     if let Some(directory) = &args.wallet {
-        let wallet = Wallet::open(directory)?;
+        let (wallet, target) = (Wallet::open(directory)?, args.target(request)?);
         let purchase = Purchase {
             wallet: &wallet,
-            request: &request,
+            target: &target,
             max: args.max,
             nodes: &args.nodes,
             key: args.key_source(),
@@ -218,7 +235,8 @@ impl Single<'_> {
         say(args, &format!("signed {tx_id}; submitting it"));
         let (header, value) = quote.header(&transaction, &nonce)?;
         report["payment"] = value.as_str().into();
-        let submission = Submission { client: &client, request, header, value, tx_id };
+        let carrier = Carrier::Header { request, name: header, value };
+        let submission = Submission { client: &client, carrier, tx_id };
         let on_retry = |text: &str| say(args, text);
         let submitted = submission.run(&node, transaction.expiration, expires_in, &on_retry).await;
         conclude(submitted, tx_id, &args.url, report)
@@ -246,7 +264,8 @@ impl Single<'_> {
         let header = if payload.version == Version::V1 { "x-payment" } else { "payment-signature" };
         say(self.args, &format!("submitting {tx_id} again"));
         let client = client()?;
-        let submission = Submission { client: &client, request: self.request, header, value, tx_id };
+        let carrier = Carrier::Header { request: self.request, name: header, value };
+        let submission = Submission { client: &client, carrier, tx_id };
         let timeout = transaction.expiration.since(SystemClock.now());
         let on_retry = |text: &str| say(self.args, text);
         let submitted = submission.run(&node, transaction.expiration, timeout, &on_retry).await;

@@ -35,7 +35,7 @@ const TOKEN_FILE: &str = "mcp-token";
 /// Arguments of `hivetill mcp`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Pay from this wallet: tools pay_url, get_receipt and wallet_status
+    /// Pay from this wallet: tools pay_url, pay_tool, get_receipt and wallet_status
     #[arg(long, value_name = "DIR", env = "HIVETILL_WALLET")]
     wallet: Option<PathBuf>,
     /// URL of a gateway: with the merchant's API key in HIVETILL_API_KEY, tools create_payment, get_payment,

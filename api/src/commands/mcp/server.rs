@@ -20,9 +20,9 @@ use super::{
     wallet_tools::{Refused, WalletTools, refused},
 };
 
-const INSTRUCTIONS: &str = "Pay URLs that respond with HTTP 402 from a wallet with a budget, and take payments as a merchant, on the Hive \
+const INSTRUCTIONS: &str = "Pay URLs that respond with HTTP 402 and paid tools of other MCP servers from a wallet with a budget, and take payments as a merchant, on the Hive \
      ledger. Every failed call has `reason`, `message` and `nextStep`: follow `nextStep`. Amounts look like \"1.500 HBD\". Call \
-     pay_url without confirm first: it shows the price and moves no money.";
+     pay_url or pay_tool without confirm first: it shows the price and moves no money.";
 
 /// The server. Clones share wallet and merchant.
 #[derive(Clone)]
@@ -44,6 +44,7 @@ impl Server {
     async fn call(&self, name: &str, arguments: Value, progress: &(dyn Fn(&str) + Sync)) -> Result<Value, Refused> {
         match (name, &self.0.wallet, &self.0.merchant) {
             ("pay_url", Some(wallet), _) => wallet.pay_url(arguments, progress).await,
+            ("pay_tool", Some(wallet), _) => wallet.pay_tool(arguments, progress).await,
             ("get_receipt", Some(wallet), _) => wallet.get_receipt(arguments).await,
             ("wallet_status", Some(wallet), _) => wallet.wallet_status().await,
             ("create_payment", _, Some(merchant)) => merchant.create_payment(arguments).await,

@@ -58,7 +58,16 @@ pub(super) fn of_wallet() -> Vec<Tool> {
         "body": { "type": "string", "description": "Request body; JSON unless headers name another content-type" },
         "idempotencyKey": { "type": "string", "maxLength": 255, "description": "Name of the purchase. The same request with the same key is paid once; choose a new key to buy the same thing again" }
     });
-    let id = json!({ "id": { "type": "integer", "minimum": 1, "description": "`entry` of pay_url, or `id` of wallet_status" } });
+    let pay_tool = json!({
+        "server": { "type": "string", "format": "uri", "description": "The URL of the MCP server (streamable HTTP)" },
+        "tool": { "type": "string", "description": "The name of its tool" },
+        "arguments": { "type": "object", "description": "The arguments of the tool" },
+        "confirm": { "type": "boolean", "default": false, "description": "false: show the price and whether the policy permits it; true: pay" },
+        "maxAmount": pay["maxAmount"],
+        "headers": { "type": "object", "additionalProperties": { "type": "string" }, "description": "Request headers, such as Authorization" },
+        "idempotencyKey": { "type": "string", "maxLength": 255, "description": "Name of the purchase. The same call with the same key is paid once; choose a new key to buy the same thing again" }
+    });
+    let id = json!({ "id": { "type": "integer", "minimum": 1, "description": "`entry` of pay_url or pay_tool, or `id` of wallet_status" } });
     vec![
         tool(
             "pay_url",
@@ -68,6 +77,16 @@ pub(super) fn of_wallet() -> Vec<Tool> {
              price. A repeated call with the same arguments never pays twice: it returns the stored result, or repeats the same \
              transaction while the outcome is unknown.",
             input(pay, &["url"]),
+            output(&["status", "nextStep"]),
+        ),
+        tool(
+            "pay_tool",
+            "Pay a tool of another MCP server",
+            &Effect::Pays,
+            "Calls a paid tool of another MCP server (x402 over MCP) and pays from the wallet, within its policy. Call it first \
+             without confirm to see the price; a tool without a price runs at once. A repeated call with the same arguments never \
+             pays twice: it returns the stored result, or repeats the same transaction while the outcome is unknown.",
+            input(pay_tool, &["server", "tool"]),
             output(&["status", "nextStep"]),
         ),
         tool(
@@ -150,7 +169,7 @@ mod tests {
     #[test]
     fn each_tool_has_a_strict_schema_and_accurate_annotations() {
         let tools: Vec<Tool> = of_wallet().into_iter().chain(of_merchant()).collect();
-        assert_eq!(tools.len(), 7);
+        assert_eq!(tools.len(), 8);
         for tool in &tools {
             let schema = tool.schema_as_json_value();
             assert_eq!(
@@ -162,11 +181,11 @@ mod tests {
             assert!(jsonschema::validator_for(&schema).is_ok(), "{}", tool.name);
             assert!(tool.description.is_some() && tool.output_schema.is_some());
             let annotations = tool.annotations.as_ref().expect("annotations");
-            let moves_money = tool.name == "pay_url";
+            let moves_money = matches!(&*tool.name, "pay_url" | "pay_tool");
             assert_eq!(annotations.destructive_hint, Some(moves_money), "{}", tool.name);
             assert_eq!(
                 annotations.read_only_hint,
-                Some(!matches!(&*tool.name, "pay_url" | "create_payment")),
+                Some(!matches!(&*tool.name, "pay_url" | "pay_tool" | "create_payment")),
                 "{}",
                 tool.name
             );

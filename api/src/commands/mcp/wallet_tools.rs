@@ -1,11 +1,11 @@
-//! The tools of a wallet: pay, receipts, status.
+//! The tools of a wallet: pay for URLs and for tools of other servers, receipts, status.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use engine::money::Money;
 use reqwest::Url;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::advice;
 use crate::commands::{
@@ -14,6 +14,8 @@ use crate::commands::{
         failure::Failure,
         key::NoKey,
         request::{BadRequest, Request},
+        target::Target,
+        tool_call::ToolCall,
     },
     wallet::{self, Purchase, Wallet},
 };
@@ -44,6 +46,29 @@ struct PayUrl {
     idempotency_key: Option<String>,
 }
 
+/// Arguments of `pay_tool`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PayTool {
+    server: String,
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    #[serde(default)]
+    confirm: bool,
+    max_amount: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    idempotency_key: Option<String>,
+}
+
+/// A purchase that an agent asked for.
+struct Order {
+    target: Target,
+    is_confirmed: bool,
+    max_amount: Option<String>,
+}
+
 /// Arguments of `get_receipt`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,37 +89,51 @@ impl WalletTools {
     /// Shows the price of a URL, or pays it.
     pub(super) async fn pay_url(&self, arguments: Value, progress: &(dyn Fn(&str) + Sync)) -> Result<Value, Refused> {
         let arguments: PayUrl = parse(arguments)?;
-        let mut report = json!({ "url": arguments.url });
-        let paid = Box::pin(self.pay(&arguments, progress, &mut report)).await;
+        let report = json!({ "url": arguments.url });
+        self.order(arguments.order(), "pay_url", progress, report).await
+    }
+
+    /// Shows the price of a tool of another MCP server, or pays for a call of it.
+    pub(super) async fn pay_tool(&self, arguments: Value, progress: &(dyn Fn(&str) + Sync)) -> Result<Value, Refused> {
+        let arguments: PayTool = parse(arguments)?;
+        let report = json!({ "server": arguments.server, "tool": arguments.tool });
+        self.order(arguments.order(), "pay_tool", progress, report).await
+    }
+
+    async fn order(
+        &self,
+        order: Result<Order, Failure>,
+        tool: &str,
+        progress: &(dyn Fn(&str) + Sync),
+        mut report: Value,
+    ) -> Result<Value, Refused> {
+        let paid = match order {
+            Ok(order) => Box::pin(self.pay(&order, progress, &mut report)).await,
+            Err(failure) => Err(failure),
+        };
         if let Err(failure) = &paid {
             failure.describe(&mut report);
         }
         let (status, reason) =
             (report["status"].as_str().unwrap_or_default(), report["reason"].as_str().unwrap_or_default());
-        report["nextStep"] = advice::after_payment(status, reason).into();
+        report["nextStep"] = advice::after_payment(status, reason).replace("pay_url", tool).into();
         paid.map(|()| report.clone()).map_err(|_| report)
     }
 
-    async fn pay(
-        &self,
-        arguments: &PayUrl,
-        progress: &(dyn Fn(&str) + Sync),
-        report: &mut Value,
-    ) -> Result<(), Failure> {
-        let request = request_of(arguments)?;
-        check_transport(&request.url, self.allow_http)?;
-        let max = arguments.max_amount.as_deref().map(Money::parse_ledger).transpose();
+    async fn pay(&self, order: &Order, progress: &(dyn Fn(&str) + Sync), report: &mut Value) -> Result<(), Failure> {
+        check_transport(order.target.url(), self.allow_http)?;
+        let max = order.max_amount.as_deref().map(Money::parse_ledger).transpose();
         let max = max.map_err(|error| BadRequest::Argument("maxAmount", error.to_string()))?;
         // The policy may have changed since the last call.
         let wallet = self.wallet.reopen()?;
         let purchase = Purchase {
             wallet: &wallet,
-            request: &request,
+            target: &order.target,
             max,
             nodes: &self.nodes,
             key: None,
             expires_in: EXPIRES_IN,
-            is_dry_run: !arguments.confirm,
+            is_dry_run: !order.is_confirmed,
             progress,
         };
         purchase.run(report).await
@@ -117,24 +156,45 @@ impl WalletTools {
     }
 }
 
-fn request_of(arguments: &PayUrl) -> Result<Request, Failure> {
-    let bad = |name, why: String| BadRequest::Argument(name, why);
-    let url = Url::parse(&arguments.url).map_err(|error| bad("url", error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(bad("url", "must begin with https:// or http://".to_owned()).into());
+impl PayUrl {
+    fn order(self) -> Result<Order, Failure> {
+        let mut request = Request::get(web_url("url", &self.url)?);
+        if let Some(method) = &self.method {
+            request = request.with_method(method)?;
+        }
+        let mut request = with_headers(request, &self.headers)?;
+        if let Some(body) = self.body {
+            request = request.with_body(body.into_bytes(), self.method.is_some());
+        }
+        if let Some(key) = &self.idempotency_key {
+            request = request.with_idempotency_key(key)?;
+        }
+        Ok(Order { target: Target::Http(request), is_confirmed: self.confirm, max_amount: self.max_amount })
     }
-    let mut request = Request::get(url);
-    if let Some(method) = &arguments.method {
-        request = request.with_method(method)?;
+}
+
+impl PayTool {
+    fn order(self) -> Result<Order, Failure> {
+        let mut request = with_headers(Request::get(web_url("server", &self.server)?), &self.headers)?;
+        if let Some(key) = &self.idempotency_key {
+            request = request.with_idempotency_key(key)?;
+        }
+        let target = Target::Tool(ToolCall::new(request, self.tool, self.arguments));
+        Ok(Order { target, is_confirmed: self.confirm, max_amount: self.max_amount })
     }
-    for (name, value) in &arguments.headers {
+}
+
+fn web_url(argument: &'static str, text: &str) -> Result<Url, BadRequest> {
+    let url = Url::parse(text).map_err(|error| BadRequest::Argument(argument, error.to_string()))?;
+    if matches!(url.scheme(), "http" | "https") && url.has_host() {
+        return Ok(url);
+    }
+    Err(BadRequest::Argument(argument, "must begin with https:// or http://".to_owned()))
+}
+
+fn with_headers(mut request: Request, headers: &BTreeMap<String, String>) -> Result<Request, BadRequest> {
+    for (name, value) in headers {
         request = request.with_header(&format!("{name}: {value}"))?;
-    }
-    if let Some(body) = &arguments.body {
-        request = request.with_body(body.clone().into_bytes(), arguments.method.is_some());
-    }
-    if let Some(key) = &arguments.idempotency_key {
-        request = request.with_idempotency_key(key)?;
     }
     Ok(request)
 }

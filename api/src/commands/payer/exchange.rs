@@ -49,16 +49,7 @@ pub(in crate::commands) async fn request_quote(
     let headers = response.headers().clone();
     let body = submission::read(response).await.map_err(|error| unreachable_or_malformed(url, error))?;
     match status {
-        402 => {
-            let quotes = currencies.iter().map(|currency| (*currency, Quote::read(&headers, &body, *currency)));
-            let quotes: Vec<_> = quotes.collect();
-            let is_wanted = |(currency, quote): &&(Currency, Result<Quote, Unacceptable>)| {
-                quote.as_ref().is_ok_and(|quote| quote.total.currency == *currency)
-            };
-            let found = quotes.iter().find(is_wanted).or(quotes.first());
-            let quote = found.map_or(Err(Unacceptable::NoOffer), |(_, quote)| quote.clone())?;
-            Ok(Response::Quoted(Box::new(quote)))
-        }
+        402 => choose(currencies, |currency| Quote::read(&headers, &body, currency)),
         200..=299 => Ok(Response::Free(submission::shown(&body))),
         300..=399 => {
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
@@ -70,6 +61,20 @@ pub(in crate::commands) async fn request_quote(
         }),
         _ => Err(Failure::NotOffered { status, reason: submission::word_of(&body) }),
     }
+}
+
+/// Returns the first offer in one of `currencies`, in their order.
+pub(super) fn choose(
+    currencies: &[Currency],
+    read: impl Fn(Currency) -> Result<Quote, Unacceptable>,
+) -> Result<Response, Failure> {
+    let quotes: Vec<_> = currencies.iter().map(|currency| (*currency, read(*currency))).collect();
+    let is_wanted = |(currency, quote): &&(Currency, Result<Quote, Unacceptable>)| {
+        quote.as_ref().is_ok_and(|quote| quote.total.currency == *currency)
+    };
+    let found = quotes.iter().find(is_wanted).or(quotes.first());
+    let quote = found.map_or(Err(Unacceptable::NoOffer), |(_, quote)| quote.clone())?;
+    Ok(Response::Quoted(Box::new(quote)))
 }
 
 /// An oversized response head is an unreadable offer; any other error is a network error.

@@ -84,6 +84,14 @@ pub enum Failure {
         /// The reason in the response.
         reason: Option<String>,
     },
+    /// A tool call failed without payment requirements.
+    #[error("the tool refused: {reason}{}", if .message.is_empty() { String::new() } else { format!(" ({message})") })]
+    Tool {
+        /// The reason.
+        reason: String,
+        /// The message of the tool, or nothing.
+        message: String,
+    },
     /// Another payment of this session is in flight, possibly of an earlier run.
     #[error("another payment is in flight ({reason}{}): wait for its outcome before you pay", .tx_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
     Busy {
@@ -135,7 +143,7 @@ impl Failure {
             | Self::Approval { .. }
             | Self::Unsignable(_)
             | Self::Account(_) => 10,
-            Self::NotOffered { .. } | Self::Unpaid { .. } => 11,
+            Self::NotOffered { .. } | Self::Tool { .. } | Self::Unpaid { .. } => 11,
             Self::Unknown { .. } | Self::Busy { .. } => 12,
             Self::Server { .. } | Self::Ledger(_) => 13,
             Self::Settled(_) => 14,
@@ -171,7 +179,10 @@ impl Failure {
             Self::Ledger(_) => "ledger_unreachable".into(),
             Self::Settled(_) => engine::x402::Reason::DuplicateSettlement.as_str().into(),
             Self::NotOffered { status, reason } => reason.clone().unwrap_or_else(|| format!("http_{status}")),
-            Self::Unpaid { reason, .. } | Self::Unknown { reason, .. } | Self::Busy { reason, .. } => reason.clone(),
+            Self::Tool { reason, .. }
+            | Self::Unpaid { reason, .. }
+            | Self::Unknown { reason, .. }
+            | Self::Busy { reason, .. } => reason.clone(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The parts of a payer that `hivetill pay` and the wallet share: key, request, price, submission and ledger access.
+//! The parts of a payer that `hivetill pay` and the wallet share: key, request or tool call, price, submission and ledger
+//! access.
 
 pub(super) mod account;
 pub(super) mod exchange;
@@ -8,3 +9,5 @@ pub(super) mod ledger;
 pub(super) mod quote;
 pub(super) mod request;
 pub(super) mod submission;
+pub(super) mod target;
+pub(super) mod tool_call;

@@ -148,6 +148,22 @@ impl Quote {
         }
     }
 
+    /// Parses the requirements of a tool's result. Of several offers on Hive returns the first in `currency`, otherwise the
+    /// first.
+    pub(in crate::commands) fn read_required(json: &Value, currency: Currency) -> Result<Self, Unacceptable> {
+        let version = match json["x402Version"].as_u64() {
+            Some(1) => 1,
+            Some(2) => 2,
+            _ => return Err(Unacceptable::Malformed("x402Version")),
+        };
+        let mut offered = Vec::new();
+        match Self::of(json, version, currency, &mut offered)? {
+            Some(quote) => Ok(quote),
+            None if offered.is_empty() => Err(Unacceptable::NoOffer),
+            None => Err(Unacceptable::NoHiveOffer { offered: offered.join(", ") }),
+        }
+    }
+
     fn of(
         json: &Value,
         version: u8,

@@ -107,6 +107,11 @@ impl Request {
         self.idempotency_key.as_deref()
     }
 
+    /// Returns the headers.
+    pub(super) const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Returns the identity of the request: requests with equal identities are one purchase.
     pub(in crate::commands) fn key(&self) -> RequestKey {
         let mut url = self.url.clone();

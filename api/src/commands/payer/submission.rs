@@ -18,12 +18,12 @@ use reqwest::{
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::request::Request;
+use super::{request::Request, tool_call::ToolCall};
 
 /// Maximum bytes of a response that are read.
-const MAX_RESPONSE: usize = 1 << 20;
+pub(super) const MAX_RESPONSE: usize = 1 << 20;
 /// Default and maximum time until the next attempt.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 /// How long the ledger is queried after the expiration: a block with the transaction may still become irreversible.
 const AFTERMATH: Duration = Duration::from_secs(90);
@@ -31,11 +31,29 @@ const AFTERMATH: Duration = Duration::from_secs(90);
 /// A payment to submit.
 pub(in crate::commands) struct Submission<'a> {
     pub(in crate::commands) client: &'a Client,
-    pub(in crate::commands) request: &'a Request,
-    /// Name and value of the payment header.
-    pub(in crate::commands) header: &'a str,
-    pub(in crate::commands) value: String,
+    pub(in crate::commands) carrier: Carrier<'a>,
     pub(in crate::commands) tx_id: TxId,
+}
+
+/// What carries the payment to the server.
+#[derive(Debug)]
+pub(in crate::commands) enum Carrier<'a> {
+    /// A request with the payment in a header.
+    Header {
+        /// The request.
+        request: &'a Request,
+        /// The name of the header.
+        name: &'a str,
+        /// Its value.
+        value: String,
+    },
+    /// A tool call with the payment in its `_meta`.
+    Meta {
+        /// The call.
+        call: &'a ToolCall,
+        /// The payment.
+        payment: &'a Value,
+    },
 }
 
 /// The result of a submission.
@@ -66,7 +84,7 @@ pub(in crate::commands) enum Outcome {
 
 /// The meaning of one response.
 #[derive(Debug, Clone, PartialEq)]
-enum Verdict {
+pub(super) enum Verdict {
     Paid {
         response: Value,
     },
@@ -82,18 +100,22 @@ enum Verdict {
     },
     /// It names another transaction.
     Foreign,
+    /// The payment is settled, and the purchase failed: the server owes it.
+    Undelivered {
+        reason: String,
+    },
 }
 
-struct Round {
-    verdict: Verdict,
-    receipt: Option<Value>,
-    http_status: u16,
+pub(super) struct Round {
+    pub(super) verdict: Verdict,
+    pub(super) receipt: Option<Value>,
+    pub(super) http_status: Option<u16>,
 }
 
 /// An attempt without a response.
-struct NoResponse {
-    was_sent: bool,
-    why: String,
+pub(super) struct NoResponse {
+    pub(super) was_sent: bool,
+    pub(super) why: String,
 }
 
 impl Submission<'_> {
@@ -119,7 +141,7 @@ impl Submission<'_> {
             let (reason, wait) = match self.attempt().await {
                 Ok(round) => {
                     was_sent = true;
-                    submitted.http_status = Some(round.http_status);
+                    submitted.http_status = round.http_status;
                     submitted.receipt = round.receipt.or(submitted.receipt);
                     match round.verdict {
                         Verdict::Paid { response } => {
@@ -136,6 +158,10 @@ impl Submission<'_> {
                         }
                         Verdict::Foreign => {
                             submitted.outcome = Outcome::Unknown { reason: "foreign_receipt".to_owned() };
+                            return submitted;
+                        }
+                        Verdict::Undelivered { reason } => {
+                            submitted.outcome = Outcome::Unknown { reason };
                             return submitted;
                         }
                         Verdict::NotYet { reason, wait } => (reason, wait),
@@ -164,12 +190,16 @@ impl Submission<'_> {
             let was_sent = !error.is_connect();
             NoResponse { was_sent, why: causes(&error.without_url()) }
         };
-        let response = self.request.begin(self.client).header(self.header, &self.value).send().await.map_err(lost)?;
+        let (request, name, value) = match &self.carrier {
+            Carrier::Header { request, name, value } => (request, *name, value),
+            Carrier::Meta { call, payment } => return call.attempt(self.client, payment, self.tx_id).await,
+        };
+        let response = request.begin(self.client).header(name, value).send().await.map_err(lost)?;
         let (http_status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = read(response).await.map_err(lost)?;
         let receipt = receipt_of(&headers);
         let verdict = judge(http_status, &headers, receipt.as_ref(), &body, self.tx_id);
-        Ok(Round { verdict, receipt, http_status })
+        Ok(Round { verdict, receipt, http_status: Some(http_status) })
     }
 
     /// The transaction has expired: it is in a block, or will never be.

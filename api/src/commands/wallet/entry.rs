@@ -63,9 +63,9 @@ pub(in crate::commands) struct Payment {
     /// 40 hexadecimal digits.
     pub(super) tx_id: String,
     pub(in crate::commands) expires_at: Timestamp,
-    /// The name of the payment header.
+    /// The name of the payment header, or of the member of a tool call's `_meta`.
     pub(in crate::commands) header: String,
-    /// The JSON of the payment header. With a signature it is a bearer token.
+    /// The JSON of the payment. With a signature it is a bearer token.
     pub(super) payload: Value,
 }
 

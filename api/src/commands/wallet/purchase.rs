@@ -21,13 +21,14 @@ use super::{
 };
 use crate::commands::payer::{
     account::check_account,
-    exchange::{self, Response, conclude, merge, request_quote},
+    exchange::{self, Response, conclude, merge},
     failure::Failure,
     key::KeySource,
     ledger::{Ledger, Reached},
     quote::{Quote, Unacceptable, header_value, transaction_json},
-    request::Request,
-    submission::{self, Submission, Submitted},
+    submission::{self, Carrier, Submission, Submitted},
+    target::Target,
+    tool_call,
 };
 
 /// Interval between checks for a decision.
@@ -37,10 +38,10 @@ const SIGNATURE_BYTES: usize = 200;
 /// Maximum number of bytes of a response that the ledger stores.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// A request to pay for with a wallet.
+/// A request or a tool call to pay for with a wallet.
 pub(in crate::commands) struct Purchase<'a> {
     pub(in crate::commands) wallet: &'a Wallet,
-    pub(in crate::commands) request: &'a Request,
+    pub(in crate::commands) target: &'a Target,
     /// A maximum below that of the policy.
     pub(in crate::commands) max: Option<Money>,
     /// Ledger nodes that replace those of the policy.
@@ -72,12 +73,12 @@ impl Purchase<'_> {
     /// [`Failure`]; its exit code shows whether money can have moved.
     pub(in crate::commands) async fn run(&self, report: &mut Value) -> Result<(), Failure> {
         report["payer"] = self.wallet.account().as_str().into();
-        self.wallet.policy().check_host(self.request.host())?;
+        self.wallet.policy().check_host(self.target.host())?;
         // Without a key nothing is reserved.
         let key = if self.is_dry_run { None } else { Some(self.key()?) };
         let client = exchange::client()?;
-        let ledger = self.wallet.ledger(self.nodes, Some(&self.request.url))?;
-        if let Some(entry) = self.wallet.store.find(self.request.key()).await?
+        let ledger = self.wallet.ledger(self.nodes, Some(self.target.url()))?;
+        if let Some(entry) = self.wallet.store.find(self.target.key()).await?
             && entry.state.counts()
         {
             let entry = self.wallet.look_up(&ledger, entry).await?;
@@ -107,7 +108,7 @@ impl Purchase<'_> {
         key: Option<&PrivateKey>,
         report: &mut Value,
     ) -> Result<Attempt, Failure> {
-        let quote = match request_quote(client, self.request, &self.currencies()?).await? {
+        let quote = match self.target.quote(client, &self.currencies()?).await? {
             Response::Quoted(quote) => quote,
             Response::Free(response) => {
                 report["status"] = "free".into();
@@ -118,7 +119,7 @@ impl Purchase<'_> {
         merge(report, quote.describe());
         let account = self.wallet.account();
         quote.check(&account, self.max.unwrap_or(quote.total), SystemClock.now())?;
-        (self.progress)(&format!("{}: {}", self.request.url, quote.sentence()));
+        (self.progress)(&format!("{}: {}", self.target.url(), quote.sentence()));
         let Some(key) = key else {
             report["status"] = "offer".into();
             report["policy"] = self.verdict(&quote).await?;
@@ -130,13 +131,14 @@ impl Purchase<'_> {
         let nonce = exchange::new_nonce();
         let transaction = anchor.unsigned(quote.transfers(&account, &nonce), self.expires_in)?;
         let (header, payload) = quote.payload(&transaction, &nonce);
+        let header = if matches!(self.target, Target::Tool(_)) { tool_call::PAYMENT } else { header };
         if header_value(&payload)?.len() + SIGNATURE_BYTES > MAX_HEADER_BYTES {
             return Err(Unacceptable::TooLarge.into());
         }
         let tx_id = transaction.id(Pack::Legacy).to_string();
         let payment = Payment { tx_id, expires_at: transaction.expiration, header: header.to_owned(), payload };
         let proposal = Proposal {
-            key: self.request.key(),
+            key: self.target.key(),
             subject: self.subject(&quote),
             spending: quote.spending(),
             payment,
@@ -164,11 +166,12 @@ impl Purchase<'_> {
     }
 
     fn subject(&self, quote: &Quote) -> Subject {
+        let (method, url) = self.target.describe();
         Subject {
-            request: self.request.key().to_string(),
-            method: self.request.method.to_string(),
-            url: self.request.url.to_string(),
-            idempotency_key: self.request.idempotency_key().map(str::to_owned),
+            request: self.target.key().to_string(),
+            method,
+            url,
+            idempotency_key: self.target.idempotency_key().map(str::to_owned),
             description: quote.description.clone(),
             session_id: quote.session.clone(),
         }
@@ -229,8 +232,13 @@ impl Purchase<'_> {
         report["expiresAt"] = payment.expires_at.to_string().into();
         (self.progress)(&format!("signed {tx_id}; submitting it"));
         let node = ledger.reach(self.wallet.account()).await?.node;
-        let value = header_value(&payment.payload)?;
-        let submission = Submission { client, request: self.request, header: &payment.header, value, tx_id };
+        let carrier = match self.target {
+            Target::Http(request) => {
+                Carrier::Header { request, name: &payment.header, value: header_value(&payment.payload)? }
+            }
+            Target::Tool(call) => Carrier::Meta { call, payment: &payment.payload },
+        };
+        let submission = Submission { client, carrier, tx_id };
         let timeout = payment.expires_at.since(SystemClock.now());
         failpoint::reach("submitting");
         let submitted = submission.run(&node, payment.expires_at, timeout, self.progress).await;
@@ -238,7 +246,7 @@ impl Purchase<'_> {
         let entry = self.record(ledger, entry, &submitted).await?;
         failpoint::reach("recorded");
         report["state"] = entry.state.as_str().into();
-        conclude(submitted, tx_id, &self.request.url, report)
+        conclude(submitted, tx_id, self.target.url(), report)
     }
 
     /// Returns the entry with a signature: the stored one, or a new one over the stored transaction.
