@@ -25,13 +25,26 @@ const MAX_LIMITED_SHARE: f64 = 0.05;
 
 /// Creates the payments, runs the measurement, and prints the report.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let target = target_of(&args.url, args.allow_remote).await?;
-    let prepared = Prepared::of(&args, target).await?;
-    let process = Process::listening_on(target);
-    let measurement = measure(&args, target, prepared, process.as_ref()).await?;
-    let report = Report::new(&args, &measurement);
+    let upstream = match (args.workload, &args.upstream) {
+        (Workload::Gate, Some(upstream)) => {
+            let args = Args { workload: Workload::Upstream, url: upstream.clone(), ..args.clone() };
+            Some(measured(&args).await?)
+        }
+        (_, None) => None,
+        (_, Some(_)) => return Err(Failure::Other("--upstream is for the workload gate".to_owned())),
+    };
+    let report = measured(&args).await?.compared_with(upstream);
     print(&if args.json { format!("{}\n", report.json()) } else { report.text() })?;
     check_validity(&report)
+}
+
+/// Runs one workload.
+async fn measured(args: &Args) -> Result<Report, Failure> {
+    let target = target_of(&args.url, args.allow_remote).await?;
+    let prepared = Prepared::of(args, target).await?;
+    let process = Process::listening_on(target);
+    let measurement = measure(args, target, prepared, process.as_ref()).await?;
+    Ok(Report::new(args, &measurement))
 }
 
 /// Checks that the result is valid.
@@ -77,7 +90,7 @@ async fn measure(
 ) -> Result<Measurement, Failure> {
     let workers = workers::start(args, target, prepared);
     let shows_progress = !args.json && std::io::stderr().is_terminal();
-    if args.workload != Workload::X402Settle {
+    if !args.workload.is_single_use() {
         workers.wait(args.warmup).await;
     }
     let before = process.and_then(Process::usage);

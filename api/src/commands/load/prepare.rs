@@ -9,13 +9,15 @@ use std::{
     time::Duration,
 };
 
-use actors::hive_rpc::HiveRpc;
+use actors::{environment::Clock as _, hive_rpc::HiveRpc, system::SystemClock};
 use bytes::Bytes;
 use engine::{
     hive::{Asset, Pack, PrivateKey, Transfer},
     money::{Currency, Money},
     x402::{NETWORK, SCHEME},
 };
+use http::{HeaderName, HeaderValue, StatusCode};
+use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,7 +25,14 @@ use super::{
     args::{Args, Workload},
     wire::{Connection, LoadRequest},
 };
-use crate::commands::{failure::Failure, signing::Anchor};
+use crate::commands::{
+    failure::Failure,
+    payer::{
+        exchange::new_nonce,
+        quote::{Quote, transaction_json},
+    },
+    signing::Anchor,
+};
 
 /// Number of connections that create payments during setup.
 const SETUP_CONNECTIONS: u32 = 32;
@@ -41,6 +50,10 @@ pub(super) struct Prepared {
     pub(super) payments: Vec<TestPayment>,
     /// Request bodies for x402-verify and x402-settle.
     pub(super) signed: Vec<Bytes>,
+    /// The path of the paid route, for gate and its upstream.
+    pub(super) path: String,
+    /// A payment header for each request of gate.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A payment created for the measurement.
@@ -53,11 +66,16 @@ pub(super) struct TestPayment {
 impl Prepared {
     /// Creates payments, and signs transfers for them if the workload needs them.
     pub(super) async fn of(args: &Args, target: SocketAddr) -> Result<Self, Failure> {
+        match args.workload {
+            Workload::Gate => return sign_for_gate(args, target).await,
+            Workload::Upstream => return Ok(Self { path: path_of(args.upstream.as_ref()), ..Self::default() }),
+            _ => {}
+        }
         // The workload `create` needs no existing payments; one is created to detect an invalid API key early.
         let count = if args.workload == Workload::Create { 1 } else { args.sessions };
         let payments = create_payments(args, target, count).await?;
         let signed = if args.workload.needs_signatures() { sign(args, target, &payments).await? } else { Vec::new() };
-        Ok(Self { payments, signed })
+        Ok(Self { payments, signed, ..Self::default() })
     }
 }
 
@@ -71,7 +89,7 @@ pub(super) fn create_request() -> LoadRequest {
 async fn create_payments(args: &Args, target: SocketAddr, count: u32) -> Result<Vec<TestPayment>, Failure> {
     let remaining = Arc::new(AtomicU32::new(count));
     let tasks = (0..SETUP_CONNECTIONS.min(count)).map(|_| {
-        let (remaining, api_key) = (Arc::clone(&remaining), args.api_key.clone());
+        let (remaining, api_key) = (Arc::clone(&remaining), args.sent_api_key().to_owned());
         tokio::spawn(async move {
             let mut connection = Connection::open(target, &api_key).await.map_err(request_failed)?;
             let mut payments = Vec::new();
@@ -92,13 +110,8 @@ async fn create_payments(args: &Args, target: SocketAddr, count: u32) -> Result<
 
 /// Signs a transfer for each payment. Returns the request bodies of the facilitator.
 async fn sign(args: &Args, target: SocketAddr, payments: &[TestPayment]) -> Result<Vec<Bytes>, Failure> {
-    let other = |error: &dyn std::fmt::Display| Failure::Other(error.to_string());
-    let wif =
-        args.key.as_deref().ok_or_else(|| Failure::Other("--key or HIVETILL_KEY is needed to sign".to_owned()))?;
-    let key = PrivateKey::from_wif(wif).map_err(|error| Failure::Other(format!("--key or HIVETILL_KEY {error}")))?;
-    let node = HiveRpc::new(&args.node, NODE_TIMEOUT).map_err(|error| other(&error))?;
-    let anchor = Anchor::of(&node).await.map_err(|error| Failure::Other(format!("--node {}: {error}", args.node)))?;
-    let mut connection = Connection::open(target, &args.api_key).await.map_err(request_failed)?;
+    let (key, anchor) = payer(args).await?;
+    let mut connection = Connection::open(target, args.sent_api_key()).await.map_err(request_failed)?;
     let response = connection.send(LoadRequest::get("/api/public/merchants/me".to_owned())).await;
     let response = response.map_err(request_failed)?;
     let merchant: Value = read(response.status.as_u16(), &response.body)?;
@@ -113,9 +126,8 @@ async fn sign(args: &Args, target: SocketAddr, payments: &[TestPayment]) -> Resu
             amount: Asset::from(Money::new(UNITS, Currency::Hbd)),
             memo: format!("pos-{id}"),
         };
-        let transaction = anchor.sign(vec![transfer], EXPIRES_IN, Pack::Legacy, &key).map_err(|error| other(&error))?;
-        let transaction: Value =
-            serde_json::from_str(&transaction.to_condenser_json()).map_err(|error| other(&error))?;
+        let transaction = anchor.sign(vec![transfer], EXPIRES_IN, Pack::Legacy, &key).map_err(request_failed)?;
+        let transaction = transaction_json(&transaction);
         let payload = json!({
             "x402Version": 1, "scheme": SCHEME, "network": NETWORK,
             "payload": { "signedTransaction": transaction, "nonce": id },
@@ -123,6 +135,50 @@ async fn sign(args: &Args, target: SocketAddr, payments: &[TestPayment]) -> Resu
         signed.push(json!({ "sessionId": id, "paymentPayload": payload }).to_string().into());
     }
     Ok(signed)
+}
+
+/// Reads the payer's key, and the state of the chain that transactions refer to.
+async fn payer(args: &Args) -> Result<(PrivateKey, Anchor), Failure> {
+    let wif =
+        args.key.as_deref().ok_or_else(|| Failure::Other("--key or HIVETILL_KEY is needed to sign".to_owned()))?;
+    let key = PrivateKey::from_wif(wif).map_err(|error| Failure::Other(format!("--key or HIVETILL_KEY {error}")))?;
+    let node = HiveRpc::new(&args.node, NODE_TIMEOUT).map_err(request_failed)?;
+    let anchor = Anchor::of(&node).await.map_err(|error| Failure::Other(format!("--node {}: {error}", args.node)))?;
+    Ok((key, anchor))
+}
+
+/// Reads the price of a route at a gate, and signs a payment for each request.
+async fn sign_for_gate(args: &Args, target: SocketAddr) -> Result<Prepared, Failure> {
+    let refused = |why: &dyn std::fmt::Display| Failure::Other(format!("--url {}: {why}", args.url));
+    let path = path_of(Some(&args.url));
+    let mut connection = Connection::open(target, "").await.map_err(request_failed)?;
+    let response = connection.send(LoadRequest::get(path.clone())).await.map_err(request_failed)?;
+    if response.status != StatusCode::PAYMENT_REQUIRED {
+        let status = response.status;
+        return Err(refused(&format_args!("responded with {status}, not with 402: use a route with a price")));
+    }
+    let quote = Quote::read(&response.headers, &response.body, Currency::Hbd).map_err(|error| refused(&error))?;
+    if quote.session.is_some() {
+        return Err(refused(&"is a checkout, which is paid once: use a route of a gate"));
+    }
+    quote.check(&args.account, quote.total, SystemClock.now()).map_err(|error| refused(&error))?;
+    let (key, anchor) = payer(args).await?;
+    let mut headers = Vec::new();
+    for _ in 0..args.sessions {
+        let nonce = new_nonce();
+        let transfers = quote.transfers(&args.account, &nonce);
+        let transaction = anchor.sign(transfers, EXPIRES_IN, Pack::Legacy, &key).map_err(request_failed)?;
+        let (name, value) = quote.header(&transaction, &nonce).map_err(request_failed)?;
+        headers.push((HeaderName::from_static(name), HeaderValue::from_str(&value).map_err(request_failed)?));
+    }
+    Ok(Prepared { path, headers, ..Prepared::default() })
+}
+
+/// Returns the path and query of a URL.
+fn path_of(url: Option<&Url>) -> String {
+    let Some(url) = url else { return "/".to_owned() };
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{}{query}", url.path())
 }
 
 fn request_failed(error: impl std::fmt::Display) -> Failure {

@@ -22,6 +22,8 @@ pub(super) struct Report {
     latency_us: Latency,
     server: Option<Server>,
     limits: Option<String>,
+    /// The same requests to the upstream of a gate, without the gate and without payments.
+    upstream: Option<Box<Self>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +61,13 @@ impl Report {
                 resident_bytes: usage.resident_bytes,
             }),
             limits: measurement.limits.clone(),
+            upstream: None,
         }
+    }
+
+    /// Adds the report of the upstream.
+    pub(super) fn compared_with(self, upstream: Option<Self>) -> Self {
+        Self { upstream: upstream.map(Box::new), ..self }
     }
 
     pub(super) const fn responses(&self) -> u64 {
@@ -93,6 +101,11 @@ impl Report {
     /// Returns the server's CPU time per response in microseconds.
     fn cpu_us(&self, server: Server) -> f64 {
         server.cpu.as_secs_f64() * 1e6 / as_float(self.responses.max(1))
+    }
+
+    /// Returns the rate as a share of the upstream's.
+    fn ratio(&self, upstream: &Self) -> f64 {
+        self.per_second() / upstream.per_second().max(f64::EPSILON)
     }
 
     fn cores(&self, server: Server) -> f64 {
@@ -133,6 +146,17 @@ impl Report {
             None => row("server", "no usage: not a process on this host that can be inspected"),
         }
         row("limits", self.limits.as_deref().unwrap_or("none for these requests"));
+        if let Some(upstream) = &self.upstream {
+            let Latency { p50, p99, .. } = upstream.latency_us;
+            let (rate, errors) = (upstream.per_second(), upstream.failed());
+            let cpu = upstream.server.map(|server| format!(", {:.1} us of CPU per response", upstream.cpu_us(server)));
+            row("upstream", &format!("{}, {} responses, {errors} errors", upstream.url, upstream.responses));
+            row(
+                "",
+                &format!("{rate:.0} a second   p50 {}   p99 {}{}", latency(p50), latency(p99), cpu.unwrap_or_default()),
+            );
+            row("ratio", &format!("{:.4} of the upstream's rate", self.ratio(upstream)));
+        }
         report
     }
 
@@ -141,7 +165,7 @@ impl Report {
         let statuses: serde_json::Map<_, _> =
             self.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
         let Latency { p50, p90, p99, max } = self.latency_us;
-        json!({
+        let mut json = json!({
             "workload": self.workload,
             "url": self.url,
             "connections": self.connections,
@@ -160,7 +184,12 @@ impl Report {
                 "residentBytes": server.resident_bytes,
             })),
             "limits": self.limits,
-        })
+        });
+        if let Some(upstream) = &self.upstream {
+            json["upstream"] = upstream.json();
+            json["ratio"] = ((self.ratio(upstream) * 10_000.0).round() / 10_000.0).into();
+        }
+        json
     }
 }
 
@@ -208,6 +237,21 @@ mod tests {
             latency_us: Latency { p50: 900, p90: 1_250, p99: 99_900, max: 250_000 },
             server: Some(Server { pid: 7, cpu: Duration::from_secs(1), resident_bytes: 5_000_000 }),
             limits: None,
+            upstream: None,
+        }
+    }
+
+    #[test]
+    fn a_gate_is_compared_with_its_upstream() {
+        let upstream = report(vec![(200, 2_000)]);
+        let gate = report(vec![(200, 50)]).compared_with(Some(upstream));
+        assert_eq!((&gate.json()["ratio"], &gate.json()["upstream"]["responses"]), (&json!(0.025), &json!(2_000)));
+        assert_eq!(report(vec![(200, 50)]).json().get("ratio"), None);
+        let text = gate.text();
+        for part in
+            ["1000 a second   p50 900 us   p99 99.9 ms, 500.0 us of CPU per response", "0.0250 of the upstream's"]
+        {
+            assert!(text.contains(part), "{part} in:\n{text}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, pin::pin};
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
-use http::{HeaderMap, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -17,15 +17,18 @@ pub(super) struct LoadRequest {
     pub(super) path: String,
     pub(super) accept: &'static str,
     pub(super) body: Bytes,
+    /// The payment header.
+    pub(super) payment: Option<(HeaderName, HeaderValue)>,
 }
 
 impl LoadRequest {
     pub(super) fn get(path: String) -> Self {
-        Self { method: Method::GET, path, accept: "application/json", body: Bytes::new() }
+        Self { method: Method::GET, path, accept: "application/json", body: Bytes::new(), payment: None }
     }
 
     pub(super) fn post(path: &str, body: impl Into<Bytes>) -> Self {
-        Self { method: Method::POST, path: path.to_owned(), accept: "application/json", body: body.into() }
+        let (path, body) = (path.to_owned(), body.into());
+        Self { method: Method::POST, path, accept: "application/json", body, payment: None }
     }
 }
 
@@ -54,7 +57,8 @@ pub(super) struct Connection {
     /// `None` after the gateway closed the connection.
     driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
     host: String,
-    api_key: String,
+    /// Empty if none is sent.
+    api_key: HeaderValue,
 }
 
 impl Connection {
@@ -62,20 +66,25 @@ impl Connection {
         let stream = TcpStream::connect(target).await?;
         stream.set_nodelay(true)?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, driver: Some(driver), host: target.to_string(), api_key: api_key.to_owned() })
+        let api_key = HeaderValue::from_str(api_key).map_err(http::Error::from)?;
+        Ok(Self { sender, driver: Some(driver), host: target.to_string(), api_key })
     }
 
     /// Sends a request and reads the whole response.
     pub(super) async fn send(&mut self, request: LoadRequest) -> Result<LoadResponse, RequestError> {
-        let http_request = Request::builder()
+        let mut http_request = Request::builder()
             .method(request.method)
             .uri(request.path)
             .header(header::HOST, &self.host)
             .header(header::USER_AGENT, "hivetill-load")
             .header(header::ACCEPT, request.accept)
             .header(header::CONTENT_TYPE, "application/json")
-            .header("x-api-key", &self.api_key)
             .body(Full::new(request.body))?;
+        let headers = http_request.headers_mut();
+        if !self.api_key.is_empty() {
+            headers.insert("x-api-key", self.api_key.clone());
+        }
+        headers.extend(request.payment);
         let sender = &mut self.sender;
         let response = async move {
             sender.ready().await?;

@@ -115,7 +115,7 @@ pub(super) fn start(args: &Args, target: SocketAddr, prepared: Prepared) -> Work
         let worker = Worker {
             shared: Arc::clone(&shared),
             target,
-            api_key: args.api_key.clone(),
+            api_key: args.sent_api_key().to_owned(),
             // The workers share the rate: their requests are due one after the other.
             schedule: args.rate.map(|rate| Schedule {
                 next: begin + Duration::from_secs(1) * number / rate.get(),
@@ -237,7 +237,7 @@ impl Worker {
 }
 
 impl Shared {
-    /// Returns the next request; `None` when every signed payment was settled.
+    /// Returns the next request; `None` when every signed payment was used.
     fn next(&self) -> Option<LoadRequest> {
         let sequence = self.next.fetch_add(1, Ordering::Relaxed);
         match self.workload {
@@ -252,6 +252,11 @@ impl Shared {
             Workload::X402Settle => {
                 Some(LoadRequest::post("/api/public/x402/settle", self.prepared.signed.get(sequence)?.clone()))
             }
+            Workload::Gate => {
+                let payment = Some(self.prepared.headers.get(sequence)?.clone());
+                Some(LoadRequest { payment, ..LoadRequest::get(self.prepared.path.clone()) })
+            }
+            Workload::Upstream => Some(LoadRequest::get(self.prepared.path.clone())),
             Workload::Mixed => Some(match sequence % 10 {
                 0 => create_request(),
                 1 => list(sequence),
