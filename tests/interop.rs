@@ -5,6 +5,7 @@
 mod clients;
 mod grpc;
 mod mcp;
+mod payers;
 mod sdk;
 mod sellers;
 mod shops;
@@ -44,6 +45,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         .chain(shops::tests())
         .chain(sellers::tests())
         .chain(mcp::tests())
+        .chain(payers::tests())
         .chain(sdk::tests())
         .collect()
 }

@@ -4,12 +4,16 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Dev, shared};
+use crate::{
+    gate::{Gate, Upstream},
+    harness::{Dev, shared},
+};
 
 crate::tests!(
     every_workload_measures_its_requests,
     a_requested_rate_is_not_exceeded,
     a_run_that_hits_rate_limits_fails,
+    paid_requests_through_a_gate_are_compared_with_its_upstream,
     invalid_load_options_fail_before_the_measurement,
 );
 
@@ -67,6 +71,37 @@ fn a_run_that_hits_rate_limits_fails() {
     assert!(stderr_of(&output).contains("rate limits"), "{}", stderr_of(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("the report nevertheless");
     assert!(report["limits"].as_str().is_some_and(|limits| limits.contains("writes")), "{report}");
+}
+
+fn paid_requests_through_a_gate_are_compared_with_its_upstream() {
+    let dev = shared();
+    let (shop, upstream) = (dev.shop(), Upstream::start());
+    let gate = Gate::start(dev, &shop, &upstream, "");
+    let (paid, bare) = (gate.url("/report"), format!("{}/report", upstream.url()));
+    let load = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+        command.env_clear().args(["load", "gate", "--node", &dev.ledger.rpc.base]).args(arguments);
+        command.env("HIVETILL_KEY", &dev.demo_account("alice").key).output().expect("it starts")
+    };
+    let options = ["--sessions", "4", "--connections", "2", "--rate", "50", "--duration", "3s", "--warmup", "100ms"];
+    let output = load(&[&["--url", &paid, "--upstream", &bare, "--json"][..], &options[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    assert_eq!((&report["workload"], &report["errors"]), (&json!("gate"), &json!(0)), "{report}");
+    assert!(report["responses"].as_u64().is_some_and(|count| (1..=4).contains(&count)), "each payment once: {report}");
+    assert_eq!(report["statuses"], json!({ "200": report["responses"] }), "{report}");
+    assert!(report["latencyUs"]["p99"].as_u64() > Some(0) && report["server"]["pid"].is_u64(), "{report}");
+    let compared = &report["upstream"];
+    assert_eq!((&compared["url"], &compared["errors"]), (&json!(bare), &json!(0)), "{report}");
+    assert!(compared["responses"].as_u64() > Some(4) && compared["latencyUs"]["p50"].as_u64() > Some(0), "{report}");
+    assert!(report["ratio"].as_f64().is_some_and(|ratio| ratio > 0.0 && ratio < 1.0), "{report}");
+    let requests = upstream.requests();
+    assert!(!requests.iter().any(|request| request.head.contains("payment")), "the upstream gets no payment");
+    // Offers that are no route of a gate are refused before anything is paid.
+    let free = load(&["--url", &gate.url("/free"), "--upstream", &bare, "--duration", "200ms"]);
+    assert!(free.status.code() == Some(1) && stderr_of(&free).contains("not with 402"), "{free:?}");
+    let alone = load(&["--url", &paid]);
+    assert!(alone.status.code() == Some(2) && stderr_of(&alone).contains("--upstream"), "{alone:?}");
 }
 
 fn invalid_load_options_fail_before_the_measurement() {

@@ -1,6 +1,7 @@
 //! The gate: an unmodified HTTP server that is paid by programs, with a credit for each payment without a response.
 
 mod page;
+pub(crate) mod tools;
 mod upstream;
 
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ crate::tests!(
 
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [tests(), page::tests()].into_iter().flatten().collect()
+    [tests(), page::tests(), tools::tests()].into_iter().flatten().collect()
 }
 
 /// A running gate.

@@ -22,10 +22,10 @@ struct Shared {
 
 /// One request as received.
 #[derive(Debug, Clone)]
-pub(super) struct Received {
+pub(crate) struct Received {
     /// Request line and headers in lower case.
-    pub(super) head: String,
-    pub(super) body: Vec<u8>,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 /// The behavior of the server.
@@ -62,7 +62,7 @@ impl Upstream {
         Self { address, shared }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -71,7 +71,7 @@ impl Upstream {
     }
 
     /// Returns the requests so far.
-    pub(super) fn requests(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<Received> {
         self.locked().requests.clone()
     }
 

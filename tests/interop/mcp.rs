@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{clients::run, folder, prepare, prepare_python, with};
 use crate::{
+    gate::{Gate, Upstream, tools::TOOLS},
     harness::{Process, shared},
     wallet::agent::Agent,
 };
@@ -46,6 +47,8 @@ fn session(client: &str, mode: &str) {
     let dev = shared();
     let (shop, agent) = (dev.shop(), Agent::new(dev, "[limits]\nday = \"2.000 HBD\"\n"));
     let (first, second) = (shop.open_payment(), shop.open_payment());
+    let upstream = Upstream::start();
+    let gate = Gate::start(dev, &shop, &upstream, TOOLS);
     let url = |slug: &str| format!("{}/for/{slug}", shop.api.base);
     let directory = agent.directory.to_str().expect("a path");
     let token = "a-token-of-at-least-32-characters-0";
@@ -68,7 +71,7 @@ fn session(client: &str, mode: &str) {
         _ => Command::new(environment().join("bin/python")),
     };
     let program = sources().join(if client == "typescript" { "client.mjs" } else { "client.py" });
-    command.arg(program).args([mode, &place, secret, &url(&first.slug), &url(&second.slug)]);
+    command.arg(program).args([mode, &place, secret, &url(&first.slug), &url(&second.slug), &gate.url("/mcp")]);
     for setting in &settings[..3] {
         let (name, value) = setting.split_once('=').expect("a setting");
         command.env(name, value);
@@ -77,8 +80,16 @@ fn session(client: &str, mode: &str) {
     let line = printed.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{printed}"));
     let seen: Value = serde_json::from_str(line).expect("one line of JSON");
 
-    let tools =
-        ["pay_url", "get_receipt", "wallet_status", "create_payment", "get_payment", "list_payments", "refund_plan"];
+    let tools = [
+        "pay_url",
+        "pay_tool",
+        "get_receipt",
+        "wallet_status",
+        "create_payment",
+        "get_payment",
+        "list_payments",
+        "refund_plan",
+    ];
     assert_eq!(seen["tools"], json!(tools));
     assert_eq!((&seen["offer"]["status"], &seen["offer"]["amount"]), (&json!("offer"), &json!("1.500 HBD")), "{seen}");
     assert_eq!((&seen["offer"]["policy"]["permitted"], &seen["offer"]["isError"]), (&json!(true), &json!(false)));
@@ -121,5 +132,21 @@ fn session(client: &str, mode: &str) {
         seen["paid"]["txId"],
         "the merchant sees the sale"
     );
-    assert_eq!((agent.charged(), agent.used()), (1_500, 1_500));
+    paid_a_tool(&seen, &upstream);
+    assert_eq!((agent.charged(), agent.used()), (1_550, 1_550));
+}
+
+/// Checks what the agent saw of a paid tool of another server.
+fn paid_a_tool(seen: &Value, upstream: &Upstream) {
+    let (offer, paid, again) = (&seen["toolOffer"], &seen["toolPaid"], &seen["toolAgain"]);
+    assert_eq!((&offer["status"], &offer["amount"]), (&json!("offer"), &json!("0.050 HBD")), "{offer}");
+    assert!(offer["nextStep"].as_str().is_some_and(|step| step.starts_with("Call pay_tool again")), "{offer}");
+    assert_eq!((&paid["status"], &paid["isError"]), (&json!("paid"), &json!(false)), "{paid}");
+    assert_eq!(paid["response"]["structuredContent"]["report"], "Mugs are up 3 %", "{paid}");
+    assert_eq!(paid["receipt"]["transaction"], paid["txId"], "{paid}");
+    assert_eq!((&again["replayed"], &again["txId"]), (&json!(true), &paid["txId"]), "{again}");
+    let wrong = &seen["toolWrong"];
+    assert_eq!((&wrong["isError"], &wrong["reason"]), (&json!(true), &json!("bad_request")), "{wrong}");
+    let [request] = &upstream.requests()[..] else { panic!("one request") };
+    assert_eq!(request.body, b"{\"topic\":\"Mugs\"}");
 }

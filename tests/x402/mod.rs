@@ -57,7 +57,7 @@ pub(crate) fn v1(transaction: &Value, nonce: &str) -> Value {
 }
 
 /// A payment of version 2 for accepted requirements.
-fn v2(transaction: &Value, nonce: &str, accepted: &Value) -> Value {
+pub(crate) fn v2(transaction: &Value, nonce: &str, accepted: &Value) -> Value {
     let payload = json!({ "signedTransaction": transaction, "nonce": nonce });
     json!({ "x402Version": 2, "accepted": accepted, "payload": payload })
 }

@@ -1,6 +1,6 @@
 // An agent and a merchant in one session, with the official TypeScript SDK. Prints what it saw as one line of JSON.
 //
-//   node client.mjs http URL TOKEN PAY_URL NEXT_URL | node client.mjs stdio BINARY WALLET PAY_URL NEXT_URL
+//   node client.mjs http URL TOKEN PAY_URL NEXT_URL TOOL_URL | node client.mjs stdio BINARY WALLET PAY_URL NEXT_URL TOOL_URL
 //
 // The environment has HIVETILL_KEY, HIVETILL_API and HIVETILL_API_KEY for the server on standard input and output.
 
@@ -10,7 +10,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-const [mode, where, secret, payUrl, nextUrl] = process.argv.slice(2);
+const [mode, where, secret, payUrl, nextUrl, toolUrl] = process.argv.slice(2);
 const { HIVETILL_KEY, HIVETILL_API, HIVETILL_API_KEY } = process.env;
 
 function transport(token = secret) {
@@ -42,6 +42,11 @@ const paid = await call('pay_url', { url: payUrl, confirm: true, maxAmount: offe
 const again = await call('pay_url', { url: payUrl, confirm: true });
 const receipt = await call('get_receipt', { id: paid.entry });
 const next = await call('pay_url', { url: nextUrl, confirm: true });
+const order = { server: toolUrl, tool: 'report', arguments: { topic: 'Mugs' } };
+const toolOffer = await call('pay_tool', order);
+const toolPaid = await call('pay_tool', { ...order, confirm: true, maxAmount: toolOffer.amount });
+const toolAgain = await call('pay_tool', { ...order, confirm: true });
+const toolWrong = await call('pay_tool', { ...order, server: 'ftp://127.0.0.1/' });
 const wrong = await call('pay_url', { url: payUrl, confrm: true });
 
 const created = await call('create_payment', { amount: '0.500 HBD', description: 'A mug', idempotencyKey: `order-${mode}` });
@@ -61,5 +66,5 @@ await client.close();
 
 console.log(JSON.stringify({
   tools: tools.map((tool) => tool.name), offer, before, progress, paid, again, receipt, next, wrong, created, repeated, payment, listed,
-  missing, plan, resources: resources.map((resource) => resource.uri), stored, page: page.slice(0, 14),
+  toolOffer, toolPaid, toolAgain, toolWrong, missing, plan, resources: resources.map((resource) => resource.uri), stored, page: page.slice(0, 14),
 }));

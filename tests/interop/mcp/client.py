@@ -1,6 +1,6 @@
 """An agent and a merchant in one session, with the official Python SDK. Prints what it saw as one line of JSON.
 
-    python client.py http URL TOKEN PAY_URL NEXT_URL | python client.py stdio BINARY WALLET PAY_URL NEXT_URL
+    python client.py http URL TOKEN PAY_URL NEXT_URL TOOL_URL | python client.py stdio BINARY WALLET PAY_URL NEXT_URL TOOL_URL
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-mode, where, secret, pay_url, next_url = sys.argv[1:6]
+mode, where, secret, pay_url, next_url, tool_url = sys.argv[1:7]
 
 
 def server():
@@ -46,6 +46,11 @@ async def main():
         again = await call("pay_url", {"url": pay_url, "confirm": True})
         receipt = await call("get_receipt", {"id": paid["entry"]})
         following = await call("pay_url", {"url": next_url, "confirm": True})
+        report = {"server": tool_url, "tool": "report", "arguments": {"topic": "Mugs"}}
+        tool_offer = await call("pay_tool", report)
+        tool_paid = await call("pay_tool", {**report, "confirm": True, "maxAmount": tool_offer["amount"]})
+        tool_again = await call("pay_tool", {**report, "confirm": True})
+        tool_wrong = await call("pay_tool", {**report, "server": "ftp://127.0.0.1/"})
         wrong = await call("pay_url", {"url": pay_url, "confrm": True})
         order = {"amount": "0.500 HBD", "description": "A mug", "idempotencyKey": f"order-{mode}"}
         created = await call("create_payment", order)
@@ -61,7 +66,8 @@ async def main():
         "tools": tools, "offer": offer, "before": before, "progress": progress, "paid": paid, "again": again,
         "receipt": receipt, "next": following, "wrong": wrong, "created": created, "repeated": repeated,
         "payment": payment, "listed": listed, "missing": missing, "plan": plan, "resources": resources,
-        "stored": stored, "page": page,
+        "stored": stored, "page": page, "toolOffer": tool_offer, "toolPaid": tool_paid, "toolAgain": tool_again,
+        "toolWrong": tool_wrong,
     }))
 
 

@@ -47,8 +47,10 @@ pub(super) enum Progress {
 pub(super) enum Unsettled {
     /// It was refused; another payment may be accepted.
     Denied(Denial),
-    /// It was used, or a request with it is being served.
+    /// It was used.
     Used(Denial),
+    /// A request with it is being served.
+    Busy(Denial),
     /// Its outcome is unknown until the ledger decides.
     Pending(Denial),
     /// No verdict was reached: the same payment may be submitted again.
@@ -63,7 +65,7 @@ impl Claim {
             return Ok(Self { gate: Arc::clone(gate), tx_id, request });
         }
         let message = "a request with this payment is being served; repeat it in a moment".to_owned();
-        Err(Unsettled::Used(Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None }))
+        Err(Unsettled::Busy(Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None }))
     }
 
     /// Reads the record of the payment.

@@ -164,7 +164,7 @@ impl Call<'_> {
             Err(denial) => return payment_required(price, &url, Some(&denial)),
         };
         let sale = Sale { price, url: &url, payload: &payload };
-        self.pay(&sale).await.unwrap_or_else(|unsettled| refused(&unsettled, &sale))
+        self.pay(&sale).await.unwrap_or_else(|unsettled| refused(&unsettled, price, &url))
     }
 
     async fn pay(&self, sale: &Sale<'_>) -> Result<CallToolResult, Unsettled> {
@@ -246,12 +246,14 @@ fn payment_required(price: &Price, url: &str, denial: Option<&Denial>) -> CallTo
     }
 }
 
-/// Returns the result for a payment that is not settled. A used or pending one gets no new price, so that no client pays
-/// twice.
-fn refused(unsettled: &Unsettled, sale: &Sale<'_>) -> CallToolResult {
+/// Returns the result for a payment that is not settled. A payment whose outcome is open gets no new price, so that no client
+/// pays twice.
+fn refused(unsettled: &Unsettled, price: &Price, url: &str) -> CallToolResult {
     let denial = match unsettled {
-        Unsettled::Denied(denial) => return payment_required(sale.price, sale.url, Some(denial)),
-        Unsettled::Used(denial) | Unsettled::Pending(denial) | Unsettled::Unjudged(denial) => denial,
+        Unsettled::Denied(denial) | Unsettled::Used(denial) => {
+            return payment_required(price, url, Some(denial));
+        }
+        Unsettled::Busy(denial) | Unsettled::Pending(denial) | Unsettled::Unjudged(denial) => denial,
     };
     let result = json!({ "reason": denial.reason.as_str(), "message": denial.message, "txId": denial.tx_id });
     with_settlement(CallToolResult::structured_error(result), offer::denied(denial))
@@ -261,4 +263,56 @@ fn with_settlement(result: CallToolResult, settlement: Value) -> CallToolResult 
     let mut meta = MetaObject::new();
     meta.insert(SETTLEMENT.to_owned(), settlement);
     result.with_meta(Some(meta))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{account::AccountName, money::Money};
+
+    use super::*;
+
+    fn price() -> Price {
+        Price {
+            amount: Money::parse_ledger("0.050 HBD").unwrap(),
+            pay_to: AccountName::parse("shop.demo").unwrap(),
+            description: "A report".to_owned(),
+            mime_type: "application/json".to_owned(),
+            settles_first: false,
+            timeout_seconds: 60,
+        }
+    }
+
+    fn denial(reason: Reason) -> Denial {
+        Denial { reason, message: "why".to_owned(), payer: Some("alice".to_owned()), tx_id: Some("00ff".to_owned()) }
+    }
+
+    /// The errors of `specs/transports-v2/mcp.md`, and the outcomes that it does not know: those get no new price.
+    #[test]
+    fn a_payment_that_is_not_settled_returns_only_the_error() {
+        let cases = [
+            (Unsettled::Denied(denial(Reason::InsufficientFunds)), true),
+            (Unsettled::Used(denial(Reason::DuplicateSettlement)), true),
+            (Unsettled::Busy(denial(Reason::DuplicateSettlement)), false),
+            (Unsettled::Pending(denial(Reason::SettlementPending)), false),
+            (Unsettled::Unjudged(denial(Reason::UnexpectedSettleError)), false),
+        ];
+        for (unsettled, has_price) in cases {
+            let result = serde_json::to_value(refused(&unsettled, &price(), "mcp://tool/report")).unwrap();
+            let (content, meta) = (&result["structuredContent"], &result["_meta"][SETTLEMENT]);
+            assert_eq!((&result["isError"], content["accepts"].is_array()), (&json!(true), has_price), "{result}");
+            let texts = result["content"].as_array().unwrap();
+            let text: Value = serde_json::from_str(texts[0]["text"].as_str().unwrap()).unwrap();
+            assert_eq!((texts.len(), &text), (1, content), "both formats contain the same");
+            assert_eq!((&meta["success"], &meta["transaction"]), (&json!(false), &json!("00ff")), "{result}");
+            let reason = if has_price { &content["error"] } else { &content["reason"] };
+            assert_eq!((reason, content["x402Version"] == 2), (&meta["errorReason"], has_price), "{result}");
+        }
+    }
+
+    #[test]
+    fn a_payment_that_is_too_large_is_refused_before_it_is_parsed() {
+        let refused = read(&json!({ "x402Version": 2, "padding": "x".repeat(MAX_HEADER_BYTES) })).unwrap_err();
+        assert!(refused.reason == Reason::InvalidPayload && refused.message.contains("bytes"), "{}", refused.message);
+        assert_eq!(read(&json!("text")).unwrap_err().reason, Reason::InvalidPayload);
+    }
 }

@@ -269,7 +269,7 @@ fn unreachable_upstream(why: &str) -> Response<Body> {
 fn refused(unsettled: &Unsettled, sale: &Sale<'_>) -> Response<Body> {
     match unsettled {
         Unsettled::Denied(denial) => offer::payment_required(sale.price, sale.url, Some(denial)),
-        Unsettled::Used(denial) => offer::payment_refused(StatusCode::CONFLICT, denial),
+        Unsettled::Used(denial) | Unsettled::Busy(denial) => offer::payment_refused(StatusCode::CONFLICT, denial),
         Unsettled::Pending(denial) => offer::payment_refused(StatusCode::PAYMENT_REQUIRED, denial),
         Unsettled::Unjudged(denial) => offer::payment_refused(StatusCode::SERVICE_UNAVAILABLE, denial),
     }

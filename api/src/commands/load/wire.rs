@@ -4,7 +4,7 @@ use std::{net::SocketAddr, pin::pin};
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -38,6 +38,8 @@ pub(super) struct LoadResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// The server closes the connection after it.
+    pub(super) closes: bool,
 }
 
 /// The error of a request without a response.
@@ -89,7 +91,10 @@ impl Connection {
         let response = async move {
             sender.ready().await?;
             let (head, body) = sender.send_request(http_request).await?.into_parts();
-            Ok(LoadResponse { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
+            let close = head.headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes() == b"close");
+            let closes = close || head.version == Version::HTTP_10;
+            let body = body.collect().await?.to_bytes();
+            Ok(LoadResponse { status: head.status, headers: head.headers, body, closes })
         };
         let Some(driver) = &mut self.driver else { return response.await };
         match select(pin!(response), driver).await {

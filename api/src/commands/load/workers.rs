@@ -229,7 +229,7 @@ impl Worker {
             None => connection.insert(Connection::open(self.target, &self.api_key).await?),
         };
         let response = open.send(request).await;
-        if response.is_err() {
+        if !response.as_ref().is_ok_and(|response| !response.closes) {
             *connection = None;
         }
         response
