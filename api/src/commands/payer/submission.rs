@@ -36,7 +36,6 @@ pub(in crate::commands) struct Submission<'a> {
 }
 
 /// What carries the payment to the server.
-#[derive(Debug)]
 pub(in crate::commands) enum Carrier<'a> {
     /// A request with the payment in a header.
     Header {
