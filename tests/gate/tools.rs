@@ -177,6 +177,8 @@ fn the_obligations_of_a_server_in_the_mcp_transport_hold() {
     assert_eq!(listed[0]["description"], "A report on a topic Costs 0.050 HBD (x402).", "{listed}");
     assert_eq!((&listed[0]["inputSchema"]["required"], &listed[2]["name"]), (&json!(["topic"]), &json!("greet")));
     assert_eq!(scene.upstream.requests()[0].body, b"{\"topic\":\"Mugs\"}");
+    let signature = payment["payload"]["signedTransaction"]["signatures"][0].as_str().expect("a signature");
+    assert!(!scene.gate.process.log().contains(signature), "payments are not logged");
 }
 
 fn a_failed_tool_is_not_charged() {

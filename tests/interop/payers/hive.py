@@ -16,7 +16,8 @@ class ExactHiveScheme:
 
     def __init__(self, account, key, node):
         self._account = account
-        self._hive = Hive(node=[node], keys=[key], nobroadcast=True, expiration=60, num_retries=2, num_retries_call=2, timeout=20)
+        tries = {"num_retries": 2, "num_retries_call": 2, "timeout": 20}
+        self._hive = Hive(node=[node], keys=[key], nobroadcast=True, expiration=60, **tries)
 
     def find_default_asset(self, asset, network):
         """HBD is pegged to the dollar, in which the packages cap a payment; HIVE is not."""
@@ -26,8 +27,11 @@ class ExactHiveScheme:
         nonce = secrets.token_hex(16)
         units = int(requirements.amount)
         amount = f"{units // 10**DECIMALS}.{units % 10**DECIMALS:0{DECIMALS}} {requirements.asset}"
-        transfer = Transfer(**{"from": self._account, "to": requirements.pay_to, "amount": amount, "memo": f"x402:{nonce}"})
+        memo = f"x402:{nonce}"
+        transfer = Transfer(**{"from": self._account, "to": requirements.pay_to, "amount": amount, "memo": memo})
         signed = self._hive.finalizeOp(transfer, self._account, "active")
         members = ("ref_block_num", "ref_block_prefix", "expiration", "extensions", "signatures")
-        operations = [[operation["type"].removesuffix("_operation"), operation["value"]] for operation in signed["operations"]]
-        return {"signedTransaction": {**{name: signed[name] for name in members}, "operations": operations}, "nonce": nonce}
+        transaction = {name: signed[name] for name in members}
+        # The form of condenser_api.
+        named = [(entry["type"].removesuffix("_operation"), entry["value"]) for entry in signed["operations"]]
+        return {"signedTransaction": {**transaction, "operations": named}, "nonce": nonce}

@@ -1,5 +1,5 @@
-"""An MCP server with a paid tool, of the official Python packages of MCP and x402; a gateway is its facilitator. Prints its
-port as one line of JSON.
+"""An MCP server with a paid tool, of the official Python packages of MCP and x402; a gateway is its facilitator. Prints
+its port as one line of JSON.
 
     python seller.py    (HIVETILL_API, HIVETILL_API_KEY, HIVETILL_ACCOUNT)
 """
@@ -48,14 +48,13 @@ price = AssetAmount(amount="50", asset="HBD")
 accepts = resources.build_payment_requirements(
     ResourceConfig(scheme="exact", network=NETWORK, pay_to=ACCOUNT, price=price, max_timeout_seconds=60)
 )
+resource = ResourceInfo(url="mcp://tool/report", description="A report", mime_type="application/json")
 server = FastMCP("seller", stateless_http=True, json_response=True)
 calls = []
 
 
 @server.tool()
-@create_payment_wrapper(
-    resources, accepts=accepts, resource=ResourceInfo(url="mcp://tool/report", description="A report", mime_type="application/json")
-)
+@create_payment_wrapper(resources, accepts=accepts, resource=resource)
 async def report(topic: str) -> str:
     calls.append(topic)
     return json.dumps({"report": f"{topic} are up 3 %", "calls": len(calls)})

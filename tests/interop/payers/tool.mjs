@@ -1,4 +1,5 @@
-// Pays a tool of an MCP server with the official TypeScript packages of MCP and x402. Prints what it saw as one line of JSON.
+// Pays a tool of an MCP server with the official TypeScript packages of MCP and x402. Prints what it saw as one line of
+// JSON.
 //
 //   HIVETILL_RPC=… HIVETILL_ACCOUNT=alice HIVETILL_KEY=5… node tool.mjs MCP_URL TOOL
 

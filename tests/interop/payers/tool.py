@@ -1,4 +1,5 @@
-"""Pays a tool of an MCP server with the official Python packages of MCP and x402. Prints what it saw as one line of JSON.
+"""Pays a tool of an MCP server with the official Python packages of MCP and x402. Prints what it saw as one line of
+JSON.
 
     python tool.py MCP_URL TOOL    (HIVETILL_RPC, HIVETILL_ACCOUNT, HIVETILL_KEY)
 """
@@ -59,7 +60,8 @@ async def main():
     }
     print(json.dumps({
         "tools": tools, "required": required.model_dump(by_alias=True, exclude_none=True), "paid": describe(paid),
-        "paymentMade": paid.payment_made, "first": describe(first), "used": describe(used), "invalid": describe(invalid),
+        "paymentMade": paid.payment_made, "first": describe(first), "used": describe(used),
+        "invalid": describe(invalid),
     }))
 
 
