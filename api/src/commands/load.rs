@@ -25,26 +25,40 @@ const MAX_LIMITED_SHARE: f64 = 0.05;
 
 /// Creates the payments, runs the measurement, and prints the report.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let upstream = match (args.workload, &args.upstream) {
-        (Workload::Gate, Some(upstream)) => {
-            let args = Args { workload: Workload::Upstream, url: upstream.clone(), ..args.clone() };
-            Some(measured(&args).await?)
+    if args.upstream.is_some() && args.workload != Workload::Gate {
+        return Err(Failure::Other("--upstream is for the workload gate".to_owned()));
+    }
+    let run = Run::prepare(&args).await?;
+    let upstream = match &args.upstream {
+        Some(url) => {
+            let args = Args { workload: Workload::Upstream, url: url.clone(), ..args.clone() };
+            Some(Run::prepare(&args).await?.measure(&args).await?)
         }
-        (_, None) => None,
-        (_, Some(_)) => return Err(Failure::Other("--upstream is for the workload gate".to_owned())),
+        None => None,
     };
-    let report = measured(&args).await?.compared_with(upstream);
+    let report = run.measure(&args).await?.compared_with(upstream);
     print(&if args.json { format!("{}\n", report.json()) } else { report.text() })?;
     check_validity(&report)
 }
 
-/// Runs one workload.
-async fn measured(args: &Args) -> Result<Report, Failure> {
-    let target = target_of(&args.url, args.allow_remote).await?;
-    let prepared = Prepared::of(args, target).await?;
-    let process = Process::listening_on(target);
-    let measurement = measure(args, target, prepared, process.as_ref()).await?;
-    Ok(Report::new(args, &measurement))
+/// A prepared run of one workload.
+struct Run {
+    target: SocketAddr,
+    prepared: Prepared,
+}
+
+impl Run {
+    async fn prepare(args: &Args) -> Result<Self, Failure> {
+        let target = target_of(&args.url, args.allow_remote).await?;
+        let prepared = Prepared::of(args, target).await?;
+        Ok(Self { target, prepared })
+    }
+
+    async fn measure(self, args: &Args) -> Result<Report, Failure> {
+        let process = Process::listening_on(self.target);
+        let measurement = measure(args, self.target, self.prepared, process.as_ref()).await?;
+        Ok(Report::new(args, &measurement))
+    }
 }
 
 /// Checks that the result is valid.
