@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// Asks for the price without a payment.
+    /// Requests the price without a payment.
     ///
     /// # Errors
     /// [`Failure`].
