@@ -214,7 +214,7 @@ fn a_tool_that_failed_after_its_settlement_is_owed() {
     let other = scene.call("work", "Cups", Some(&payment));
     assert!(requires(&other, "duplicate_settlement"), "the credit is for the same arguments: {other}");
     let served = scene.call("work", "Mugs", Some(&payment));
-    assert_eq!((&served["isError"] == true, text_of(&served)["report"].is_string()), (false, true), "{served}");
+    assert_eq!((served["isError"] == true, text_of(&served)["report"].is_string()), (false, true), "{served}");
     assert!(until("it to be served", || Some(scene.gate.owed()).filter(Vec::is_empty)).is_empty());
     let forwarded = scene.upstream.requests().pop().expect("a request");
     assert!(forwarded.head.contains(&format!("x-hivetill-payer: {}", scene.buyer.name)), "{}", forwarded.head);

@@ -1,7 +1,7 @@
 //! A call of a paid tool of an MCP server, as in the tool-result binding of the x402 transport for MCP
 //! (`specs/transports-v2/mcp.md`): the payment travels in `_meta`, and the receipt comes back there.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use engine::{ledger::TxId, money::Currency, wallet::RequestKey, x402::Reason};
 use reqwest::{Client, Url, header};
@@ -110,9 +110,8 @@ impl ToolCall {
         let unsent = |why: String| NoResponse { was_sent: false, why };
         let is_forwarded = |name: &header::HeaderName| name != header::ACCEPT && *name != "idempotency-key";
         let headers = self.request.headers().iter().filter(|(name, _)| is_forwarded(name));
-        let headers: HashMap<_, _> = headers.map(|(name, value)| (name.clone(), value.clone())).collect();
         let config = StreamableHttpClientTransportConfig::with_uri(self.request.url.as_str())
-            .custom_headers(headers)
+            .custom_headers(headers.map(|(name, value)| (name.clone(), value.clone())).collect())
             .max_json_response_size(MAX_RESPONSE)
             .max_sse_event_size(MAX_RESPONSE)
             // A repeated call is an attempt of its own.
@@ -120,12 +119,12 @@ impl ToolCall {
         let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
         let mut info = ClientConfig::default();
         info.client_info = Implementation::new("hivetill", crate::version::VERSION);
-        let mut session = match timeout(OPEN_TIMEOUT, serve_client(info, transport)).await {
+        let mut session = match timeout(OPEN_TIMEOUT, Box::pin(serve_client(info, transport))).await {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => return Err(unsent(shortened(&error.to_string()))),
             Err(_) => return Err(unsent(format!("no session after {} s", OPEN_TIMEOUT.as_secs()))),
         };
-        let called = timeout(CALL_TIMEOUT, session.call_tool_once(self.params(payment))).await;
+        let called = timeout(CALL_TIMEOUT, Box::pin(session.call_tool_once(self.params(payment)))).await;
         // The reply is complete; a session that stays open ends at the server.
         let _ = session.close_with_timeout(CLOSE_TIMEOUT).await;
         let lost = |why: String| NoResponse { was_sent: true, why };
