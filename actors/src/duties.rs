@@ -209,10 +209,11 @@ impl Duties {
         }
     }
 
-    /// Updates the metric of held duties.
+    /// Updates the metric of held duties: none once the lease has run out, because this engine no longer acts on them.
     fn count(&self, held: &Held) {
+        let lasts = self.shared.as_ref().is_some_and(|shared| !shared.remaining(held).is_zero());
         let mut counts: BTreeMap<&str, i64> = Duty::all().map(|duty| (duty.kind(), 0)).collect();
-        for duty in held.terms.keys() {
+        for duty in held.terms.keys().filter(|_| lasts) {
             *counts.entry(duty.kind()).or_default() += 1;
         }
         for (kind, count) in counts {
@@ -238,6 +239,11 @@ impl Duties {
             held.terms.clear();
             held.draining.clear();
         });
+    }
+
+    /// Updates the metric of held duties after a time without changes, in which the lease may have run out.
+    pub(crate) fn recount(&self) {
+        self.change(|_| ());
     }
 
     /// Records the number of other engines.
@@ -288,5 +294,38 @@ impl Duties {
             change(&mut held);
             self.count(&held);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock whose monotonic time is tokio's.
+    struct TestClock;
+
+    impl Clock for TestClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_seconds(1_800_000_000)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_metric_counts_no_duty_once_the_lease_has_run_out() {
+        let metrics = DutyMetrics::default();
+        let duties = Duties::of(EngineId::from_bits(1), Arc::new(TestClock), metrics.clone());
+        let held = || metrics.held.get_or_create(&[("duty", Duty::Scanner.kind())]).get();
+        let lease = Duration::from_secs(10);
+        let renew = || duties.renewed(TestClock.monotonic() + lease, TestClock.now() + lease);
+        renew();
+        duties.taken([(Duty::Scanner, 1)]);
+        assert_eq!(held(), 1);
+        tokio::time::advance(lease).await;
+        duties.recount();
+        assert_eq!((held(), duties.held(Duty::Scanner)), (0, None));
+        // The store returned before another engine took the duty.
+        renew();
+        assert_eq!(held(), 1);
+        assert!(duties.held(Duty::Scanner).is_some());
     }
 }

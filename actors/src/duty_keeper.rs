@@ -80,6 +80,7 @@ impl Keeper {
                     Ok(wait) => wait,
                     Err(error) => {
                         self.context.read_failed(&error);
+                        self.context.duties.recount();
                         LOOK
                     }
                 }

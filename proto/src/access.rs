@@ -105,6 +105,9 @@ pub const REQUIREMENTS: &[(&str, Requirement)] = &[
     ("/hivetill.engine.v1.WebhookService/RedeliverWebhook", Service),
     ("/hivetill.engine.v1.X402Service/VerifyPayment", Service),
     ("/hivetill.engine.v1.X402Service/SettlePayment", Service),
+    ("/hivetill.engine.v1.X402Service/SignOffer", Service),
+    ("/hivetill.engine.v1.X402Service/GetReceiptKeys", Service),
+    ("/hivetill.engine.v1.X402Service/RotateReceiptKey", Operator),
 ];
 
 /// Returns whether a token permits a call. A method without a row requires the operator's token.

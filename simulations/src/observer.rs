@@ -408,6 +408,7 @@ impl Observer {
             | Write::Prune { .. }
             | Write::ForgetClaims(_)
             | Write::FeeTiers { .. }
+            | Write::ReceiptKeys { .. }
             | Write::CheckCompliance(_)
             | Write::Admit { .. }
             | Write::Compliance { .. } => {}

@@ -16,6 +16,7 @@ mod housekeeping;
 mod nodes;
 mod outages;
 mod ownership;
+mod receipts;
 mod reconciliation;
 mod replays;
 mod sales;

@@ -170,6 +170,7 @@ mod tests {
             "hivetill listen --forward-to http://127.0.0.1:9000/hook --api-key k --events payment.exception,x402.settled --after 0 --json",
             "hivetill trigger payment.overpaid --api-key k --control http://127.0.0.1:1 --metadata orderId=A-1 --json",
             "hivetill admin payment pay_01k --data d --json",
+            "hivetill admin rotate-receipt-key --data d --json",
             "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -27,6 +27,7 @@ mod output;
 mod pay;
 mod payer;
 mod progress;
+mod receipt_key;
 mod rest_client;
 mod running;
 mod section;

@@ -71,7 +71,10 @@ impl Service {
     }
 
     /// Returns the payment of a checkout page, and its merchant.
-    async fn checkout(&self, session: Option<&v1::CheckoutSession>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
+    pub(super) async fn checkout(
+        &self,
+        session: Option<&v1::CheckoutSession>,
+    ) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let missing = || ApiError::with_message(Reason::NotFound, "no such payment");
         let payment = match session.and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(slug)) => {

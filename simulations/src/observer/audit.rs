@@ -177,6 +177,7 @@ impl Observer {
             }
             Write::Compliance { merchant, change } => has(compliance_actions(change), Some(*merchant), None),
             Write::FeeTiers { .. } => has(&["fee_tiers_changed"], None, None),
+            Write::ReceiptKeys { expected, .. } if *expected > 0 => has(&["receipt_key_rotated"], None, None),
             Write::Invoice(invoicing) => {
                 let is_new = invoicing.period.invoice.is_none();
                 let action = if is_new { "invoice_generated" } else { "invoice_renewed" };

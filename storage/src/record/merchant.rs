@@ -14,7 +14,7 @@ use prost::Message;
 
 use crate::record::{
     ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
-    vault::{StoredSecret, Vault},
+    vault::{Vault, plain_and_sealed},
     wire::{Bits, Damage, account, array, id, seal, time, unseal},
 };
 
@@ -170,13 +170,6 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         ownership: ownership_to_record(merchant.ownership),
     };
     seal(VERSION, &record)
-}
-
-fn plain_and_sealed(stored: StoredSecret) -> (String, Vec<u8>) {
-    match stored {
-        StoredSecret::Plain(text) => (text, Vec::new()),
-        StoredSecret::Sealed(bytes) => (String::new(), bytes),
-    }
 }
 
 fn key_to_record(key: ApiKey) -> KeyRecord {

@@ -8,7 +8,6 @@ mod facilitator;
 mod ledger;
 mod offer;
 mod proxy;
-mod receipt;
 mod routes;
 mod state;
 mod upstream;
@@ -22,7 +21,11 @@ use std::{
     sync::Arc,
 };
 
-use engine::{account::AccountName, merchant::Registration};
+use engine::{
+    account::AccountName,
+    merchant::Registration,
+    x402::{ReceiptKey, Signer},
+};
 use proto::Engine;
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -44,7 +47,6 @@ use crate::config::{Config, environment_variables};
 use facilitator::Facilitator;
 use ledger::{Ledger, Payment};
 use proxy::Gate;
-use receipt::Signer;
 use routes::Routes;
 use upstream::Upstream;
 
@@ -52,7 +54,7 @@ use upstream::Upstream;
 const SOCKET: &str = "gate.sock";
 /// The file with the API key of the gate's own merchant.
 const KEY_FILE: &str = "gate-api-key";
-/// The file with the secret key that signs receipts.
+/// The file with the secret key that signs offers and receipts.
 const RECEIPT_KEY_FILE: &str = "receipt-key";
 
 /// Arguments of `hivetill gate`.
@@ -128,12 +130,12 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     end
 }
 
-/// Returns the signer of receipts, with the key in the gate's directory; generates a key if there is none.
+/// Returns the signer of offers and receipts, with the key in the gate's directory; generates a key if there is none.
 fn signer(directory: &Path) -> Result<Signer, Failure> {
     let path = directory.join(RECEIPT_KEY_FILE);
     let secret = files::secret(&path)?;
     let invalid = || Failure::Other(format!("{}: a receipt key must be 64 hex characters", path.display()));
-    Signer::from_hex(&secret).ok_or_else(invalid)
+    ReceiptKey::from_hex(&secret).map(|key| Signer::new(&key)).ok_or_else(invalid)
 }
 
 /// The facilitator, and its engine where that is in this process.

@@ -1,7 +1,7 @@
 //! The responses of the gate about payments: requirements of both versions, refusals, receipts, and the list of its
 //! routes.
 
-use engine::x402::{NETWORK, Reason, SCHEME, encode_header};
+use engine::x402::{NETWORK, OFFER_RECEIPT, Reason, SCHEME, encode_header, offer_extension, receipt_extension};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -85,8 +85,14 @@ pub(super) fn refusal(status: StatusCode, reason: &str, message: &str) -> Respon
     json_response(status, &json!({ "error": reason, "reason": reason, "statusMessage": message }))
 }
 
-/// Returns a 402 response with the requirements; with a denial, it names the reason why the submitted payment was refused.
-pub(super) fn payment_required(price: &Price, url: &str, denial: Option<&Denial>) -> Response<Body> {
+/// Returns a 402 response with the requirements and their signed offer (JWS), if there is one; with a denial, it names the
+/// reason why the submitted payment was refused.
+pub(super) fn payment_required(
+    price: &Price,
+    url: &str,
+    denial: Option<&Denial>,
+    signed: Option<&str>,
+) -> Response<Body> {
     let reason = denial.map_or("payment_required", |denial| denial.reason.as_str());
     let first = required_v1(price, url, reason);
     let mut body = first.clone();
@@ -98,7 +104,11 @@ pub(super) fn payment_required(price: &Price, url: &str, denial: Option<&Denial>
     let mut response = json_response(StatusCode::PAYMENT_REQUIRED, &body);
     let headers = response.headers_mut();
     headers.insert(REQUIREMENTS_V1, encoded(&first));
-    headers.insert(REQUIREMENTS_V2, encoded(&required_v2(price, url, reason)));
+    let mut second = required_v2(price, url, reason);
+    if let Some(jws) = signed {
+        second["extensions"] = json!({ (OFFER_RECEIPT): offer_extension(jws) });
+    }
+    headers.insert(REQUIREMENTS_V2, encoded(&second));
     if let Some(denial) = denial {
         insert_receipt(headers, &denied(denial));
     }
@@ -126,13 +136,13 @@ fn denied(denial: &Denial) -> Value {
     })
 }
 
-/// Adds the outcome of a settled payment, with the extensions of the settlement response.
-pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, extensions: Option<Value>) {
+/// Adds the outcome of a settled payment, with its signed receipt (JWS) if there is one.
+pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, signed: Option<&str>) {
     let mut receipt = json!({
         "success": true, "transaction": settled.tx_id, "network": NETWORK, "payer": settled.payer, "txId": settled.tx_id,
     });
-    if let Some(extensions) = extensions {
-        receipt["extensions"] = extensions;
+    if let Some(jws) = signed {
+        receipt["extensions"] = json!({ (OFFER_RECEIPT): receipt_extension(jws) });
     }
     insert_receipt(headers, &receipt);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));

@@ -8,6 +8,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use actors::{environment::Clock as _, system::SystemClock};
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use engine::{
     hive::Pack,
     ledger::TxId,
-    x402::{HeaderError, MAX_HEADER_BYTES, PaymentPayload, Reason},
+    x402::{HeaderError, MAX_HEADER_BYTES, OfferTerms, PaymentPayload, Reason, ReceiptTerms, Signer, key_set},
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt as _;
@@ -27,7 +28,6 @@ use super::{
     facilitator::Facilitator,
     ledger::{Failed, Ledger, Payment},
     offer::{self, Denial, Settled},
-    receipt::Signer,
     routes::{Matched, Price, Routes},
     state::{State, Step},
     upstream::{Upstream, target},
@@ -47,7 +47,7 @@ pub(super) struct Gate {
     pub(super) upstream: Upstream,
     pub(super) facilitator: Facilitator,
     pub(super) ledger: Ledger,
-    /// `None` if receipts are unsigned.
+    /// `None` if offers and receipts are unsigned.
     signer: Option<Signer>,
     /// Payments whose requests are being served.
     in_flight: Mutex<BTreeSet<TxId>>,
@@ -64,6 +64,7 @@ struct Claim {
 enum Shown {
     Nothing,
     Payment(Box<PaymentPayload>),
+    Refused(Box<Denial>),
     Response(Box<Response<Body>>),
 }
 
@@ -79,6 +80,14 @@ impl Gate {
         Self { routes, base, upstream, facilitator, ledger, signer, in_flight: Mutex::default() }
     }
 
+    /// Returns a 402 response with the requirements and their signed offer.
+    fn payment_required(&self, price: &Price, url: &str, denial: Option<&Denial>) -> Response<Body> {
+        let valid_until = SystemClock.now() + Duration::from_secs(price.timeout_seconds);
+        let terms = OfferTerms { url, amount: price.amount, pay_to: &price.pay_to, valid_until };
+        let signed = self.signer.as_ref().map(|signer| signer.sign_offer(&terms));
+        offer::payment_required(price, url, denial, signed.as_deref())
+    }
+
     /// Serves one request.
     pub(super) async fn serve(self: Arc<Self>, request: Request<Incoming>, client_ip: IpAddr) -> Response<Body> {
         let path = request.uri().path();
@@ -86,7 +95,7 @@ impl Gate {
             return offer::json_response(StatusCode::OK, &offer::discovery(&self.routes, &self.base));
         }
         if let (KEY_SET, &Method::GET, Some(signer)) = (path, request.method(), &self.signer) {
-            return offer::json_response(StatusCode::OK, &signer.key_set());
+            return offer::json_response(StatusCode::OK, &key_set([signer.public()]));
         }
         if path == HEALTH {
             return offer::json_response(StatusCode::OK, &serde_json::json!({ "status": "ok" }));
@@ -126,8 +135,9 @@ impl Gate {
     ) -> Response<Body> {
         // Only a deliberate request pays.
         let is_meant = request.method() != Method::HEAD && request.method() != Method::OPTIONS;
-        let payload = match if is_meant { shown(request.headers(), price, url) } else { Shown::Nothing } {
-            Shown::Nothing => return offer::payment_required(price, url, None),
+        let payload = match if is_meant { shown(request.headers()) } else { Shown::Nothing } {
+            Shown::Nothing => return self.payment_required(price, url, None),
+            Shown::Refused(denial) => return self.payment_required(price, url, Some(&denial)),
             Shown::Response(response) => return *response,
             Shown::Payment(payload) => payload,
         };
@@ -145,7 +155,7 @@ impl Gate {
 }
 
 /// Reads the payment of a request.
-fn shown(headers: &HeaderMap, price: &Price, url: &str) -> Shown {
+fn shown(headers: &HeaderMap) -> Shown {
     let mut values = PAYMENTS.iter().flat_map(|name| headers.get_all(*name));
     let (value, more) = (values.next(), values.next());
     let malformed = |status, message: &str| {
@@ -162,7 +172,7 @@ fn shown(headers: &HeaderMap, price: &Price, url: &str) -> Shown {
             Ok(Ok(Err(refused))) => {
                 let denial =
                     Denial { reason: refused.reason, message: refused.message.clone(), payer: None, tx_id: None };
-                Shown::Response(Box::new(offer::payment_required(price, url, Some(&denial))))
+                Shown::Refused(Box::new(denial))
             }
             Ok(Err(HeaderError::TooLong)) => {
                 let message = format!("the payment header has more than {MAX_HEADER_BYTES} bytes");
@@ -302,7 +312,7 @@ impl Visit<'_> {
         match denial.reason {
             Reason::DuplicateSettlement => Box::new(offer::payment_refused(StatusCode::CONFLICT, denial)),
             Reason::UnexpectedVerifyError | Reason::UnexpectedSettleError => unjudged(&denial.message),
-            _ => Box::new(offer::payment_required(self.price, self.url, Some(denial))),
+            _ => Box::new(self.gate().payment_required(self.price, self.url, Some(denial))),
         }
     }
 
@@ -317,9 +327,10 @@ impl Visit<'_> {
     fn deliver(self, response: Response<reqwest::Body>, settled: &Settled) -> Response<Body> {
         let (mut head, inner) = response.into_parts();
         // Only a served request has a signed receipt, because it confirms the service as well as the payment.
-        let sign = |signer: &Signer| signer.receipt(self.url, &settled.payer, &settled.tx_id, SystemClock.now());
-        let extensions = self.gate().signer.as_ref().map(sign);
-        offer::insert_settled(&mut head.headers, settled, extensions);
+        let issued_at = SystemClock.now();
+        let terms = ReceiptTerms { url: self.url, payer: &settled.payer, tx_id: &settled.tx_id, issued_at };
+        let receipt = self.gate().signer.as_ref().map(|signer| signer.sign_receipt(&terms));
+        offer::insert_settled(&mut head.headers, settled, receipt.as_deref());
         let body = Delivery { inner, claim: Some(self.claim) };
         Response::from_parts(head, body.boxed())
     }

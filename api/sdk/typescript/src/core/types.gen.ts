@@ -2817,6 +2817,12 @@ export type Settled = {
      */
     errorReason?: string;
     /**
+     * The signed receipt of a payment of this gateway, as `offer-receipt`.
+     */
+    extensions?: {
+        [key: string]: unknown;
+    };
+    /**
      * The network.
      */
     network: 'hive:mainnet';

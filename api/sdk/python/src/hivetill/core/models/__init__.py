@@ -196,6 +196,7 @@ from .set_active import SetActive
 from .set_fee_tiers import SetFeeTiers
 from .set_limits_type_1 import SetLimitsType1
 from .settled import Settled
+from .settled_extensions import SettledExtensions
 from .settled_network import SettledNetwork
 from .sum_ import Sum
 from .sum_currency import SumCurrency
@@ -436,6 +437,7 @@ __all__ = (
     "SetFeeTiers",
     "SetLimitsType1",
     "Settled",
+    "SettledExtensions",
     "SettledNetwork",
     "Sum",
     "SumCurrency",
