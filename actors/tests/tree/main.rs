@@ -18,6 +18,7 @@ mod outages;
 mod ownership;
 mod reconciliation;
 mod replays;
+mod restarting;
 mod sales;
 mod unmatched;
 mod webhooks;

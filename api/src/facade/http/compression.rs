@@ -12,7 +12,7 @@ use std::io::Write as _;
 use flate2::{Compression, write::GzEncoder};
 use http::{
     HeaderMap, HeaderValue,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY},
+    header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY},
 };
 use http_body_util::{BodyExt as _, Collected};
 use hyper::body::Body as _;
@@ -38,7 +38,10 @@ pub(crate) async fn compress(mut response: Response, request: &HeaderMap) -> Res
     if !is_compressible(&response) {
         return response;
     }
-    varies(response.headers_mut());
+    // Caches do not keep the others, so that it does not matter to them what a response depends on.
+    if response.headers().get(CACHE_CONTROL).is_none_or(|control| control != "no-store") {
+        varies(response.headers_mut());
+    }
     if !accepts_gzip(request) {
         return response;
     }
@@ -169,5 +172,8 @@ mod tests {
         assert_eq!((text_of.len(), text_of.starts_with("a mug, a mug")), (5_000, true));
         let plain = compress(text(5_000, "text/html"), &HeaderMap::new()).await;
         assert_eq!(plain.headers().get(VARY).expect("a header"), "Accept-Encoding", "the plain one, too");
+        let mut private = text(5_000, "text/html");
+        private.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        assert!(!compress(private, &accepting("gzip")).await.headers().contains_key(VARY), "no cache keeps it");
     }
 }
