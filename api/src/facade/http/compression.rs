@@ -39,7 +39,7 @@ pub(crate) async fn compress(mut response: Response, request: &HeaderMap) -> Res
         return response;
     }
     // Caches do not keep the others, so that it does not matter to them what a response depends on.
-    if response.headers().get(CACHE_CONTROL).is_none_or(|control| control != "no-store") {
+    if response.headers().get(CACHE_CONTROL).is_none_or(|control| !control.as_bytes().starts_with(b"no-store")) {
         varies(response.headers_mut());
     }
     if !accepts_gzip(request) {

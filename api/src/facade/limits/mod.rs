@@ -90,7 +90,7 @@ impl Edge {
     pub(crate) fn count_restart(&self, merchant_id: &str) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
         // Counted separately from the writes, so that customers cannot use up the merchant's own.
-        let caller = digest(&[b"restart ", merchant_id.as_bytes()].concat());
+        let caller = digest(&[&b"restart "[..], merchant_id.as_bytes()].concat());
         limits.check(LimitKind::Writes, caller).map(drop).map_err(|limited| limited.error)
     }
 
