@@ -29,7 +29,8 @@ async fn restart(test: &TestEngine, merchant: &Merchant, payment: &Payment) -> R
 async fn fifty_requests_at_once_start_an_expired_session_again_once() {
     let test = TestEngine::started(store()).await;
     let merchant = allow(&test, &test.merchant().await, true).await;
-    let expired = expire(&test, &test.open(&merchant).await).await;
+    let payment = test.open(&merchant).await;
+    let expired = expire(&test, &payment).await;
     let restart = async || {
         let (engine, merchant, expired) = (test.engine(), Arc::clone(&merchant), Arc::clone(&expired));
         tokio::spawn(async move { engine.payments.restart(&merchant, &expired).await }).await.unwrap()
