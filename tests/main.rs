@@ -39,6 +39,7 @@ mod postgres;
 mod reconciliation;
 mod recovery;
 mod reliability;
+mod restart;
 mod simulate;
 mod spec;
 mod tidy;
@@ -125,6 +126,7 @@ fn main() -> ExitCode {
         billing::tests(),
         idempotency::tests(),
         checkout::tests(),
+        restart::tests(),
         dashboard::tests(),
         operator::tests(),
         dashboard_operations::tests(),

@@ -83,6 +83,7 @@ pub const REQUIREMENTS: &[(&str, Requirement)] = &[
     ("/hivetill.engine.v1.CheckoutService/GetCheckout", Service),
     ("/hivetill.engine.v1.CheckoutService/CancelCheckout", Service),
     ("/hivetill.engine.v1.CheckoutService/ReportWallet", Service),
+    ("/hivetill.engine.v1.CheckoutService/RestartCheckout", Service),
     ("/hivetill.engine.v1.CheckoutService/WatchCheckout", Service),
     ("/hivetill.engine.v1.ReconciliationService/ListReconciliations", Service),
     ("/hivetill.engine.v1.FeeService/GetFeeRate", Service),

@@ -14,7 +14,7 @@ const OTHER_WRITE: &str = "VerifyMerchant";
 /// Methods that support an idempotency key.
 const KEYED: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
 /// Writes whose second call changes nothing and returns the same. An invalid API key may be counted twice.
-const IDEMPOTENT: [&str; 10] = [
+const IDEMPOTENT: [&str; 11] = [
     "CancelCheckout",
     "CancelPayment",
     "CloseAllDashboardSessions",
@@ -24,6 +24,7 @@ const IDEMPOTENT: [&str; 10] = [
     "OpenDashboardSession",
     "RecordInvalidKey",
     "ReportWallet",
+    "RestartCheckout",
     "SignOffer",
 ];
 

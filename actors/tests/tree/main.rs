@@ -19,6 +19,7 @@ mod ownership;
 mod receipts;
 mod reconciliation;
 mod replays;
+mod restarting;
 mod sales;
 mod unmatched;
 mod webhooks;

@@ -357,7 +357,7 @@ pub static TABLE: &[Key] = &[
         "limits.api_writes",
         Kind::Rate,
         "25/s burst 50",
-        "Write requests of one merchant, for all its API keys together. Here and below, empty means no limit.",
+        "Write requests of one merchant, for all its API keys together. Its expired payments that customers start again have the same rate, counted separately. Here and below, empty means no limit.",
     ),
     key("limits.api_reads", Kind::Rate, "100/s burst 200", "Read requests of one merchant."),
     key("limits.export", Kind::Rate, "6/min", "Exports of one merchant."),

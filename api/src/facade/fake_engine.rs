@@ -302,6 +302,19 @@ impl checkout_service_server::CheckoutService for FakeEngine {
         self.find_session(request.get_ref().session.as_ref()).map(record_response)
     }
 
+    async fn restart_checkout(
+        &self,
+        request: Request<v1::RestartCheckoutRequest>,
+    ) -> Result<Response<v1::RestartCheckoutResponse>, Status> {
+        self.check_error()?;
+        let expired = self.find_session(request.get_ref().session.as_ref())?;
+        if !expired.restartable {
+            return Err(ApiError::new(Reason::PaymentNotRestartable).into());
+        }
+        let slug = format!("{}-again", expired.slug);
+        Ok(record_response(v1::Payment { status: v1::PaymentStatus::Pending.into(), slug, ..payment() }))
+    }
+
     type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
 
     async fn watch_checkout(

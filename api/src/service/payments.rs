@@ -363,6 +363,15 @@ impl CheckoutService for Service {
         Ok(self.record(payment, &merchant))
     }
 
+    async fn restart_checkout(
+        &self,
+        request: Request<v1::RestartCheckoutRequest>,
+    ) -> Result<Response<v1::RestartCheckoutResponse>, Status> {
+        let (expired, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
+        let restarted = self.engine.payments.restart(&merchant, &expired).await.map_err(error)?;
+        Ok(self.record(restarted.payment, &merchant))
+    }
+
     type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
 
     async fn watch_checkout(

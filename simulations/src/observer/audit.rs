@@ -47,6 +47,7 @@ fn fields_of(merchant: &Merchant) -> Vec<Field> {
         ("supportUrl", without_query(&merchant.support_url)),
         ("isActive", Some(merchant.is_active.to_string())),
         ("x402Enabled", Some(merchant.x402_enabled.to_string())),
+        ("restartEnabled", Some(merchant.restart_enabled.to_string())),
         ("apiKeys", Some(keys.collect::<Vec<_>>().join(", "))),
     ]
 }

@@ -182,6 +182,7 @@ from .replay_webhooks import ReplayWebhooks
 from .replayed import Replayed
 from .resolve import Resolve
 from .resolve_kind import ResolveKind
+from .restart_form import RestartForm
 from .roll_key import RollKey
 from .rotate_secret import RotateSecret
 from .sale import Sale
@@ -423,6 +424,7 @@ __all__ = (
     "ReplayWebhooks",
     "Resolve",
     "ResolveKind",
+    "RestartForm",
     "RollKey",
     "RotateSecret",
     "Sale",
