@@ -1,9 +1,13 @@
 //! Tests of what packages contain besides the program: shell completions, manual pages, and the bill of materials.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::harness::{Dev, Process, folder, shared};
 
@@ -14,6 +18,7 @@ crate::tests!(
     the_manual_page_of_the_program_goes_to_standard_output,
     the_health_check_finds_the_gateway_by_its_settings,
     the_health_check_fails_without_a_ready_gateway,
+    the_bill_of_materials_lists_the_packages_of_the_binary,
 );
 
 fn hivetill(arguments: &[&str]) -> String {
@@ -137,4 +142,63 @@ fn the_health_check_fails_without_a_ready_gateway() {
     let ended = Process::start(&["health", "--url", &url]).finish();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains(&format!("{url}/readyz does not respond")), "{ended:?}");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// Returns the checksum of every package of the lock file that has one, by name and version.
+fn checksums() -> BTreeMap<(String, String), String> {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
+    let packages = lock.split("[[package]]").skip(1).filter_map(|package| {
+        let member = |name: &str| {
+            package
+                .lines()
+                .find_map(|line| Some(line.strip_prefix(&format!("{name} = \""))?.strip_suffix('"')?.to_owned()))
+        };
+        Some(((member("name")?, member("version")?), member("checksum")?))
+    });
+    packages.collect()
+}
+
+fn the_bill_of_materials_lists_the_packages_of_the_binary() {
+    let (file, binary) = (folder("bill").join("hivetill.cdx.json"), root().join("LICENSE"));
+    // The script hashes whatever file it is given as the binary.
+    let mut script = Command::new(root().join(".ci/sbom"));
+    script.args([file.as_path(), binary.as_path(), Path::new("1.2.3")]);
+    run(script.env("SOURCE_DATE_EPOCH", "0").env("CARGO_NET_OFFLINE", "true"));
+    let bill: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("the bill")).expect("JSON");
+    let program = &bill["metadata"]["component"];
+    let hash = hex::encode(Sha256::digest(std::fs::read(binary).expect("the file")));
+    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&json!("CycloneDX"), &json!("1.6")));
+    assert_eq!((&program["name"], &program["version"]), (&json!("hivetill"), &json!("1.2.3")));
+    assert_eq!(program["hashes"], json!([{ "alg": "SHA-256", "content": hash }]));
+    assert_eq!(bill["metadata"]["timestamp"], "1970-01-01T00:00:00Z");
+    let checksums = checksums();
+    let components = bill["components"].as_array().expect("components");
+    let mut scopes = BTreeMap::new();
+    for component in components {
+        let text =
+            |member: &str| component[member].as_str().unwrap_or_else(|| panic!("no {member}: {component}")).to_owned();
+        let checksum = checksums.get(&(text("name"), text("version")));
+        assert_eq!(component["hashes"][0]["content"].as_str(), checksum.map(String::as_str), "{component}");
+        assert_eq!(component["purl"].is_string(), checksum.is_some(), "{component}");
+        assert!(component["licenses"][0]["expression"].is_string(), "{component}");
+        scopes.insert(text("name"), text("scope"));
+    }
+    for (name, scope) in [
+        ("engine", "required"),
+        ("tokio", "required"),
+        ("redb", "required"),
+        ("serde_derive", "excluded"),
+        ("cc", "excluded"),
+    ] {
+        assert_eq!(scopes.get(name).map(String::as_str), Some(scope), "{name}");
+    }
+    for name in ["proptest", "libtest-mimic", "chromiumoxide", "loom"] {
+        assert!(!scopes.contains_key(name), "{name} is used by tests only");
+    }
+    // The program and each component have an entry.
+    assert_eq!(bill["dependencies"].as_array().map(Vec::len), Some(components.len() + 1));
 }
