@@ -22,7 +22,7 @@ crate::tests!(
 );
 
 fn hivetill(arguments: &[&str]) -> String {
-    run(Command::new(env!("CARGO_BIN_EXE_hivetill")).args(arguments))
+    run(Command::new(env!("CARGO_BIN_EXE_hivetill")).args(arguments).env_clear())
 }
 
 /// Runs a command, which must succeed, and returns its standard output.
@@ -166,7 +166,8 @@ fn the_bill_of_materials_lists_the_packages_of_the_binary() {
     let (file, binary) = (folder("bill").join("hivetill.cdx.json"), root().join("LICENSE"));
     // The script hashes whatever file it is given as the binary.
     let mut script = Command::new(root().join(".ci/sbom"));
-    script.args([file.as_path(), binary.as_path(), Path::new("1.2.3")]);
+    let notices = file.with_file_name("NOTICES");
+    script.args([file.as_path(), binary.as_path(), Path::new("1.2.3"), Path::new("--notices"), &notices]);
     run(script.env("SOURCE_DATE_EPOCH", "0").env("CARGO_NET_OFFLINE", "true"));
     let bill: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("the bill")).expect("JSON");
     let program = &bill["metadata"]["component"];
@@ -177,6 +178,7 @@ fn the_bill_of_materials_lists_the_packages_of_the_binary() {
     assert_eq!(bill["metadata"]["timestamp"], "1970-01-01T00:00:00Z");
     let checksums = checksums();
     let components = bill["components"].as_array().expect("components");
+    // By name and version.
     let mut scopes = BTreeMap::new();
     for component in components {
         let text =
@@ -185,7 +187,7 @@ fn the_bill_of_materials_lists_the_packages_of_the_binary() {
         assert_eq!(component["hashes"][0]["content"].as_str(), checksum.map(String::as_str), "{component}");
         assert_eq!(component["purl"].is_string(), checksum.is_some(), "{component}");
         assert!(component["licenses"][0]["expression"].is_string(), "{component}");
-        scopes.insert(text("name"), text("scope"));
+        scopes.insert((text("name"), text("version")), text("scope"));
     }
     for (name, scope) in [
         ("engine", "required"),
@@ -194,11 +196,20 @@ fn the_bill_of_materials_lists_the_packages_of_the_binary() {
         ("serde_derive", "excluded"),
         ("cc", "excluded"),
     ] {
-        assert_eq!(scopes.get(name).map(String::as_str), Some(scope), "{name}");
+        let found: Vec<&String> =
+            scopes.iter().filter(|((known, _), _)| known == name).map(|(_, scope)| scope).collect();
+        assert_eq!(found, [scope], "{name}");
     }
     for name in ["proptest", "libtest-mimic", "chromiumoxide", "loom"] {
-        assert!(!scopes.contains_key(name), "{name} is used by tests only");
+        assert!(scopes.keys().all(|(known, _)| known != name), "{name} is used by tests only");
     }
+    let notices = std::fs::read_to_string(notices).expect("the notices");
+    for ((name, version), scope) in &scopes {
+        let is_listed = notices.lines().any(|line| line.starts_with(&format!("{name} {version}: ")));
+        let is_foreign = checksums.contains_key(&(name.clone(), version.clone()));
+        assert_eq!(is_listed, scope == "required" && is_foreign, "{name} {version} in the notices");
+    }
+    assert!(notices.contains("THE SOFTWARE IS PROVIDED \"AS IS\""), "the notices contain no licence");
     // The program and each component have an entry.
     assert_eq!(bill["dependencies"].as_array().map(Vec::len), Some(components.len() + 1));
 }
