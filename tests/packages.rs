@@ -131,6 +131,7 @@ fn the_health_check_finds_the_gateway_by_its_settings() {
     let report = hivetill(&["health", "--url", api]);
     assert!(report.starts_with('{'), "{report}");
     hivetill(&["health", &format!("--set=listen=0.0.0.0:{port}")]);
+    hivetill(&["health", "--live", "--url", api]);
     hivetill(&["health", "--set=listen=127.0.0.1:1", &format!("--set=health.listen=127.0.0.1:{port}")]);
 }
 

@@ -171,7 +171,7 @@ mod tests {
             "hivetill compact --data d",
             "hivetill export --data d --to e.jsonl",
             "hivetill doctor --data d --node http://a --node http://b --network dev --webhook https://a --json",
-            "hivetill health --config f.toml --set listen=127.0.0.1:1 --url http://127.0.0.1:1",
+            "hivetill health --config f.toml --set listen=127.0.0.1:1 --url http://127.0.0.1:1 --live",
             "hivetill config --reference",
             "hivetill completions zsh",
             "hivetill man --to d",

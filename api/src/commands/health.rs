@@ -19,9 +19,12 @@ pub(super) struct Args {
     /// URL of the gateway; by default the address of the setting health.listen or listen
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+    /// Check only that the process responds (/livez), for orchestrators that restart an unhealthy container
+    #[arg(long)]
+    live: bool,
 }
 
-/// Prints the gateway's report of its condition.
+/// Prints the gateway's response.
 ///
 /// # Errors
 /// If the gateway is not ready, or does not respond within five seconds.
@@ -34,7 +37,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
             format!("http://{}", reachable(address))
         }
     };
-    let url = format!("{}/readyz", base.trim_end_matches('/'));
+    let path = if args.live { "livez" } else { "readyz" };
+    let url = format!("{}/{path}", base.trim_end_matches('/'));
     let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(TIMEOUT).build();
     let client = client.map_err(|error| Failure::Other(format!("cannot create a client: {error}")))?;
     let unreachable =
@@ -43,7 +47,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let status = response.status();
     let report = response.text().await.map_err(unreachable)?;
     if !status.is_success() {
-        return Err(Failure::Other(format!("not ready: {url} responded with {}: {}", status.as_u16(), report.trim())));
+        return Err(Failure::Other(format!("unhealthy: {url} responded with {}: {}", status.as_u16(), report.trim())));
     }
     print(&format!("{}\n", report.trim()))
 }
