@@ -34,6 +34,7 @@ mod openapi;
 mod operations;
 mod operator;
 mod ownership;
+mod packages;
 mod payments;
 mod postgres;
 mod reconciliation;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         unmatched::tests(),
         reconciliation::tests(),
         ownership::tests(),
+        packages::tests(),
         compliance::tests(),
         billing::tests(),
         idempotency::tests(),
