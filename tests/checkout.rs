@@ -12,6 +12,8 @@ use crate::harness::{Api, Response, Shop, TIMEOUT, shared, until};
 crate::tests!(
     both_checkout_urls_show_everything_a_payer_needs,
     the_page_loads_nothing_external_and_sends_no_referrer,
+    everything_the_page_loads_fits_its_budget,
+    text_is_compressed_for_clients_that_accept_it,
     merchant_texts_are_escaped,
     the_public_id_shows_little_of_a_final_session,
     a_customer_cancels_with_a_plain_form,
@@ -92,7 +94,6 @@ fn the_page_loads_nothing_external_and_sends_no_referrer() {
     assert!(!policy.contains("unsafe") && !policy.contains("data:"), "{policy}");
     let html = response.text();
     assert!(!html.contains("<script>") && !html.contains(" style=") && !html.contains(" onclick="), "inline: {html}");
-    let mut bytes = html.len();
     assert!(html.contains("<style>") && !html.contains("stylesheet"), "nothing arrives before the first paint: {html}");
     assert!(policy.contains("style-src 'self' 'sha256-"), "{policy}");
     for file in ["checkout.js", "icon.svg"] {
@@ -100,9 +101,73 @@ fn the_page_loads_nothing_external_and_sends_no_referrer() {
         let asset = shop.api.get(&format!("/assets/{file}")).send();
         assert_eq!(asset.status, 200);
         assert!(asset.body.len() > 100);
-        bytes += asset.body.len();
     }
-    assert!(bytes <= 60_000, "{bytes} bytes with everything it loads");
+}
+
+/// Requests a path as a browser that accepts gzip.
+fn browse_gzip(api: &Api, path: &str) -> Response {
+    let request = api.get(path).header("accept", "text/html,*/*;q=0.8");
+    request.header("accept-encoding", "gzip, deflate, br, zstd").send()
+}
+
+fn everything_the_page_loads_fits_its_budget() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&mug());
+    for lang in ["en", "de", "ko", "ar"] {
+        let page = browse_gzip(&shop.api, &format!("/for/{}?lang={lang}", payment.slug));
+        assert_eq!((page.status, page.header("content-encoding")), (200, Some("gzip")), "{lang}");
+        let html = page.text();
+        let links = html.split(['"', '\'']).filter(|text| text.starts_with("/assets/"));
+        let mut files: Vec<&str> = links.collect();
+        files.sort_unstable();
+        files.dedup();
+        assert_eq!(files, ["/assets/checkout.js", "/assets/icon.svg"], "{lang}");
+        let sent = files.iter().map(|file| browse_gzip(&shop.api, file).sent_bytes).sum::<usize>() + page.sent_bytes;
+        let plain = files.iter().map(|file| browse(&shop.api, file).sent_bytes).sum::<usize>() + html.len();
+        assert!(sent <= 60_000, "{lang}: {sent} bytes compressed with everything it loads");
+        assert!(plain <= 60_000, "{lang}: {plain} bytes for a client that accepts no compression");
+        assert!(sent * 2 < plain, "{lang}: {sent} of {plain} bytes");
+    }
+}
+
+fn text_is_compressed_for_clients_that_accept_it() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&mug());
+    let page = format!("/for/{}", payment.slug);
+    let varies = |response: &Response| response.headers.get_all("vary").iter().any(|value| value == "Accept-Encoding");
+    for path in [page.as_str(), "/assets/checkout.js", "/assets/dashboard.css", "/openapi.json", "/docs"] {
+        let plain = browse(&shop.api, path);
+        let gzip = browse_gzip(&shop.api, path);
+        assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{path}");
+        assert_eq!((gzip.status, gzip.header("content-encoding")), (200, Some("gzip")), "{path}");
+        assert!(gzip.sent_bytes < plain.sent_bytes, "{path}");
+        assert_eq!(gzip.header("content-length"), Some(gzip.sent_bytes.to_string().as_str()), "{path}");
+        if path != page {
+            // The page shows the time that is left, and no cache keeps it.
+            assert!(gzip.body == plain.body && varies(&plain) && varies(&gzip), "{path}");
+        }
+        for refused in ["gzip;q=0", "br", "identity"] {
+            let request = shop.api.get(path).header("accept", "text/html").header("accept-encoding", refused);
+            assert_eq!(request.send().header("content-encoding"), None, "{path} {refused}");
+        }
+    }
+    // A client that has the compressed file has the plain one, too.
+    let asset = browse_gzip(&shop.api, "/assets/checkout.js");
+    let etag = asset.header("etag").expect("a tag").to_owned();
+    for coding in ["gzip", "identity"] {
+        let again = shop.api.get("/assets/checkout.js").header("accept-encoding", coding);
+        let again = again.header("if-none-match", &etag).send();
+        assert_eq!((again.status, again.body.len()), (304, 0), "{coding}");
+    }
+    // A list of the API; a short response is not worth it.
+    for _ in 0..5 {
+        shop.open_payment();
+    }
+    let list = shop.get("/api/public/payments").header("accept-encoding", "gzip").send();
+    assert_eq!((list.status, list.header("content-encoding")), (200, Some("gzip")));
+    assert_eq!(list.json()["data"].as_array().map(Vec::len), Some(6));
+    let short = shop.api.get(&format!("{page}/status")).header("accept-encoding", "gzip").send();
+    assert_eq!((short.status, short.header("content-encoding")), (200, None));
 }
 
 fn merchant_texts_are_escaped() {

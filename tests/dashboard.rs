@@ -353,6 +353,7 @@ fn settings_are_saved_and_validated_by_field() {
     assert!(visitor.page(&path).contains("Saved."));
     let record = shop.get("/api/public/merchants/me").send().ok(200);
     assert_eq!((&record["name"], &record["x402Enabled"]), (&json!("Mugs & more"), &json!(false)));
+    assert_eq!(record["restartEnabled"], false);
     assert_eq!(record["supportUrl"], "mailto:help@a.example");
     let wrong =
         visitor.send("/dashboard/settings", &[("name", ""), ("hiveAccount", "No"), ("iconUrl", "javascript:x")]);
@@ -364,11 +365,12 @@ fn settings_are_saved_and_validated_by_field() {
     assert_eq!(record["webhookEvents"], json!(["payment.status_changed"]));
     let more = [("event.payment.exception", "1"), ("event.x402.settled", "1")];
     let with = |rest: &[(&'static str, &'static str)]| {
-        let own = [("name", "Mugs"), ("hiveAccount", account), ("x402", "1")];
+        let own = [("name", "Mugs"), ("hiveAccount", account), ("x402", "1"), ("restart", "1")];
         visitor.done("/dashboard/settings", &[&own, rest].concat());
         shop.get("/api/public/merchants/me").send().ok(200)
     };
     let record = with(&more);
+    assert_eq!(record["restartEnabled"], true);
     assert_eq!(record["webhookEvents"], json!(["payment.status_changed", "payment.exception", "x402.settled"]));
     let page = visitor.page("/dashboard/settings");
     let is_ticked = |word: &str| {

@@ -14,7 +14,19 @@ crate::tests!(
     the_overview_counts_every_payment,
     a_key_is_rolled_if_allowed_and_the_session_continues,
     pages_and_exports_have_the_limits_of_the_api,
+    pages_with_form_tokens_are_never_compressed,
 );
+
+fn pages_with_form_tokens_are_never_compressed() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    for path in ["/dashboard", "/dashboard/payments?query=token", "/dashboard/settings"] {
+        let request = shop.api.get(path).header("accept", "text/html").header("cookie", &visitor.cookie);
+        let response = request.header("accept-encoding", "gzip").send();
+        assert_eq!((response.status, response.header("content-encoding")), (200, None), "{path}");
+        assert!(response.sent_bytes > 1_024, "{path} is large enough to be compressed: {}", response.sent_bytes);
+    }
+}
 
 fn payments_are_found_by_payer_transaction_and_amount() {
     let dev = shared();

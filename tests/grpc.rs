@@ -275,7 +275,7 @@ fn a_payment_without_a_target_is_rejected_and_for_an_unknown_session_gets_a_verd
         let verify = v1::VerifyPaymentRequest { payment: payment.clone() };
         let verify = port.run(engine.x402().verify_payment(verify));
         refused(verify, Code::InvalidArgument, Reason::ValidationFailed, &["sessionId"]);
-        let settle = port.run(engine.x402().settle_payment(v1::SettlePaymentRequest { payment }));
+        let settle = port.run(engine.x402().settle_payment(v1::SettlePaymentRequest { payment, resource: None }));
         refused(settle, Code::InvalidArgument, Reason::ValidationFailed, &["sessionId"]);
     }
     let target = v1::x402_payment::Target::SessionId("pay_x".to_owned());

@@ -133,6 +133,7 @@ fn the_service_token_grants_all_calls_except_those_of_the_operator() {
         "ExportAccount",
         "InspectPayment",
         "RegisterAdmin",
+        "RotateReceiptKey",
         "VerifyMerchant",
         "VerifyStore",
     ];

@@ -299,7 +299,7 @@ fn a_settlement_honours_a_key_for_a_seller_only() {
     let of_seller = Caller { api_key: Caller::with_key(&shop.key).api_key, ..named.clone() };
     let settle = |caller: &Caller, target: v1::x402_payment::Target| {
         let payment = Some(v1::X402Payment { target: Some(target), x402_version: 1, ..Default::default() });
-        port.run(engine.x402().settle_payment(caller.request(v1::SettlePaymentRequest { payment })))
+        port.run(engine.x402().settle_payment(caller.request(v1::SettlePaymentRequest { payment, resource: None })))
     };
     let session = || v1::x402_payment::Target::SessionId(shop.open_payment().id);
     let requirements = || v1::x402_payment::Target::Requirements(v1::X402Requirements::default());
@@ -317,7 +317,7 @@ fn a_violation_names_the_path_of_its_field() {
     lacks(port.run(engine.payments().create_payment(unnamed.request(mug()))), &["idempotency-key"]);
     let request = v1::SendTestWebhookRequest { merchant_id: shop.id.clone(), ..Default::default() };
     lacks(port.run(engine.webhook_endpoints().send_test_webhook(unnamed.request(request))), &["idempotency-key"]);
-    let request = v1::SettlePaymentRequest { payment: Some(v1::X402Payment::default()) };
+    let request = v1::SettlePaymentRequest { payment: Some(v1::X402Payment::default()), resource: None };
     lacks(port.run(engine.x402().settle_payment(Caller::default().request(request))), &["payment.session_id"]);
     let request = v1::UpdateMerchantRequest {
         merchant_id: shop.id.clone(),

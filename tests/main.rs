@@ -34,11 +34,13 @@ mod openapi;
 mod operations;
 mod operator;
 mod ownership;
+mod packages;
 mod payments;
 mod postgres;
 mod reconciliation;
 mod recovery;
 mod reliability;
+mod restart;
 mod simulate;
 mod spec;
 mod tidy;
@@ -121,10 +123,12 @@ fn main() -> ExitCode {
         unmatched::tests(),
         reconciliation::tests(),
         ownership::tests(),
+        packages::tests(),
         compliance::tests(),
         billing::tests(),
         idempotency::tests(),
         checkout::tests(),
+        restart::tests(),
         dashboard::tests(),
         operator::tests(),
         dashboard_operations::tests(),

@@ -14,6 +14,7 @@ mod levels;
 mod migrate_store;
 mod partitions;
 mod pooler;
+mod receipts;
 
 use cluster::{Cluster, Programs};
 
@@ -22,12 +23,17 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 16] = [
+    let all: [(&str, Test); 18] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
+        ("postgres::an_engine_creates_its_data_directory", an_engine_creates_its_data_directory),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
         ("postgres::a_failover_to_a_synchronous_standby_loses_nothing", a_failover_loses_nothing),
         ("postgres::a_facade_outlives_its_engines", facades::a_facade_outlives_its_engines),
+        (
+            "postgres::engines_that_start_together_sign_with_one_key",
+            receipts::engines_that_start_together_sign_with_one_key,
+        ),
         ("postgres::a_paused_engine_is_deposed", partitions::a_paused_engine_is_deposed),
         (
             "postgres::an_engine_cut_off_from_the_database_is_replaced",
@@ -94,6 +100,28 @@ fn a_database_without_the_schema_is_refused(programs: &Programs) {
     assert!(!embedded.success && embedded.stderr.contains("store.url"), "{embedded:?}");
     let backup = Process::start(&["backup", "--to=b.redb", "--data", path(&folder), &store]).finish();
     assert!(!backup.success && backup.stderr.contains("pg_dump"), "{backup:?}");
+}
+
+/// An engine whose master key is elsewhere needs no `--init`: its data directory has no store.
+fn an_engine_creates_its_data_directory(programs: &Programs) {
+    let cluster = Cluster::start(programs, &[]);
+    let folder = folder("postgres");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let key = folder.join("key");
+    std::fs::write(&key, "5a".repeat(32)).expect("the master key is written");
+    let data = folder.join("data");
+    let settings = [
+        format!("--data={}", data.display()),
+        format!("--node={}", ledger.ledger.rpc.base),
+        format!("--set=master_key_file={}", key.display()),
+        fleet::database(&cluster),
+    ];
+    let fixed = ["engine", "--network=dev", "--grpc-listen=127.0.0.1:0"];
+    let args: Vec<&str> = fixed.into_iter().chain(settings.iter().map(String::as_str)).collect();
+    let mut process = Process::start(&args);
+    process.log_after("gRPC port is ");
+    until("the socket", || data.join("engine.sock").exists().then_some(()));
+    assert!(data.join("grpc-token").exists() && process.stop().success());
 }
 
 /// Settings under which another engine takes over soon after a kill.

@@ -126,6 +126,7 @@ impl Duties {
         for duty in Duty::all() {
             metrics.held.get_or_create(&[("duty", duty.kind())]).set(0);
         }
+        metrics.engines.set(1);
         Self { shared: Some(Shared { engine, clock, held: Mutex::default() }), metrics }
     }
 
@@ -208,10 +209,11 @@ impl Duties {
         }
     }
 
-    /// Updates the metric of held duties.
+    /// Updates the metric of held duties: none once the lease has run out, because this engine no longer acts on them.
     fn count(&self, held: &Held) {
+        let lasts = self.shared.as_ref().is_some_and(|shared| !shared.remaining(held).is_zero());
         let mut counts: BTreeMap<&str, i64> = Duty::all().map(|duty| (duty.kind(), 0)).collect();
-        for duty in held.terms.keys() {
+        for duty in held.terms.keys().filter(|_| lasts) {
             *counts.entry(duty.kind()).or_default() += 1;
         }
         for (kind, count) in counts {
@@ -225,7 +227,9 @@ impl Duties {
 impl Duties {
     /// Records a renewed lease.
     pub(crate) fn renewed(&self, at: Instant, by_wall_clock: Timestamp) {
-        self.change(|held| held.until = Some(Lease { at, by_wall_clock }));
+        if let Some(shared) = &self.shared {
+            shared.held().until = Some(Lease { at, by_wall_clock });
+        }
     }
 
     /// Records the end of the lease and of every duty.
@@ -237,9 +241,16 @@ impl Duties {
         });
     }
 
+    /// Updates the metric of held duties after a time without changes, in which the lease may have run out.
+    pub(crate) fn recount(&self) {
+        self.change(|_| ());
+    }
+
     /// Records the number of other engines.
     pub(crate) fn met(&self, others: usize) {
-        self.change(|held| held.others = others);
+        if self.shared.as_ref().is_some_and(|shared| shared.held().others != others) {
+            self.change(|held| held.others = others);
+        }
     }
 
     /// Records duties that this engine has taken, with their terms.
@@ -257,13 +268,19 @@ impl Duties {
 
     /// Sets the duties to release; returns those without work in progress.
     pub(crate) fn drain(&self, duties: BTreeSet<Duty>) -> Vec<(Duty, u64)> {
-        let mut idle = Vec::new();
-        self.change(|held| {
-            idle.extend(duties.iter().filter(|duty| !held.in_progress.contains_key(duty)));
-            held.draining = duties;
-        });
-        let terms = self.terms();
-        idle.into_iter().filter_map(|duty: Duty| Some((duty, *terms.get(&duty)?))).collect()
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let mut held = shared.held();
+        let is_idle = |duty: &&Duty| !held.in_progress.contains_key(duty);
+        let idle = duties.iter().filter(is_idle).filter_map(|duty| Some((*duty, *held.terms.get(duty)?))).collect();
+        held.draining = duties;
+        idle
+    }
+
+    /// Returns the webhook buckets held beyond `share`.
+    pub(crate) fn surplus(&self, share: usize) -> BTreeSet<Duty> {
+        let Some(shared) = &self.shared else { return BTreeSet::new() };
+        let held = shared.held();
+        held.terms.keys().filter(|duty| matches!(duty, Duty::Webhooks(_))).skip(share).copied().collect()
     }
 
     /// Returns the duties held, with their terms, whether the lease lasts or not.
@@ -277,5 +294,38 @@ impl Duties {
             change(&mut held);
             self.count(&held);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock whose monotonic time is tokio's.
+    struct TestClock;
+
+    impl Clock for TestClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_seconds(1_800_000_000)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_metric_counts_no_duty_once_the_lease_has_run_out() {
+        let metrics = DutyMetrics::default();
+        let duties = Duties::of(EngineId::from_bits(1), Arc::new(TestClock), metrics.clone());
+        let held = || metrics.held.get_or_create(&[("duty", Duty::Scanner.kind())]).get();
+        let lease = Duration::from_secs(10);
+        let renew = || duties.renewed(TestClock.monotonic() + lease, TestClock.now() + lease);
+        renew();
+        duties.taken([(Duty::Scanner, 1)]);
+        assert_eq!(held(), 1);
+        tokio::time::advance(lease).await;
+        duties.recount();
+        assert_eq!((held(), duties.held(Duty::Scanner)), (0, None));
+        // The store returned before another engine took the duty.
+        renew();
+        assert_eq!(held(), 1);
+        assert!(duties.held(Duty::Scanner).is_some());
     }
 }

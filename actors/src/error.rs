@@ -1,8 +1,14 @@
 //! The errors of the engine's interface.
 
 use engine::{
-    account::AccountName, fields::Violation, ids::PaymentId, merchant::KeyRejection, ownership, payment::Rejection,
-    time::Timestamp, webhook::TooManySecrets,
+    account::AccountName,
+    fields::Violation,
+    ids::PaymentId,
+    merchant::KeyRejection,
+    ownership,
+    payment::{Rejection, RestartRejection},
+    time::Timestamp,
+    webhook::TooManySecrets,
 };
 
 /// Why an operation failed.
@@ -82,6 +88,9 @@ pub enum EngineError {
     /// The state of the payment rejects the operation.
     #[error("{0}")]
     Rejected(Rejection),
+    /// The payment cannot be started again.
+    #[error("{0}")]
+    Restart(RestartRejection),
     /// The rules of API keys reject the operation.
     #[error("{0}")]
     Key(KeyRejection),

@@ -216,6 +216,8 @@ pub struct X402Settings {
     pub irreversible_from_cents: u64,
     /// Whether requirements of other servers are accepted only for accounts of registered merchants.
     pub only_registered: bool,
+    /// Whether offers and receipts of checkout URLs are signed.
+    pub signs: bool,
 }
 
 impl Default for X402Settings {
@@ -225,6 +227,7 @@ impl Default for X402Settings {
             finality: ClaimFinality::InBlock,
             irreversible_from_cents: 100_000,
             only_registered: false,
+            signs: true,
         }
     }
 }

@@ -238,7 +238,13 @@
       button.hidden = false;
       const word = button.textContent;
       button.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(button.dataset.copy);
+        try {
+          await navigator.clipboard.writeText(button.dataset.copy);
+        } catch {
+          // The browser does not allow it: the text is selected, to copy it by hand.
+          window.getSelection().selectAllChildren(button.previousElementSibling);
+          return;
+        }
         button.textContent = button.dataset.copied;
         setTimeout(() => { button.textContent = word; }, 2000);
       });

@@ -95,6 +95,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
         ("supportUrl", merchant.support_url.as_deref().map(without_query)),
         ("isActive", Some(merchant.is_active.to_string())),
         ("x402Enabled", Some(merchant.x402_enabled.to_string())),
+        ("restartEnabled", Some(merchant.restart_enabled.to_string())),
         ("apiKeys", Some(keys.join(", "))),
     ]
 }

@@ -43,6 +43,31 @@ impl IdempotencyKey {
     }
 }
 
+/// The digests by which a repeated request is recognized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestDigests {
+    /// The digest of its key.
+    pub key: [u8; 32],
+    /// The fingerprint of the request.
+    pub fingerprint: [u8; 32],
+}
+
+impl RequestDigests {
+    /// Returns the digests of a payment creation.
+    #[must_use]
+    pub fn of_creation(key: &IdempotencyKey, draft: &Draft) -> Self {
+        Self { key: key.digest("create payment"), fingerprint: fingerprint(draft) }
+    }
+
+    /// Returns the digests of starting a payment again: every request for it is the same one.
+    #[must_use]
+    pub fn of_restart(expired: PaymentId) -> Self {
+        let id = expired.to_string();
+        let fingerprint = Sha256::digest(&id).into();
+        Self { key: IdempotencyKey(id).digest("restart payment"), fingerprint }
+    }
+}
+
 /// The record of a request with an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyRecord {
@@ -225,6 +250,16 @@ mod tests {
             assert_ne!(same, print(other));
         }
         assert_ne!(same, print(requirements(1, "alice", "/b", None)));
+    }
+
+    #[test]
+    fn a_restart_is_recognized_by_the_expired_payment_and_is_no_creation() {
+        let id = PaymentId::from_bits(3);
+        let restart = RequestDigests::of_restart(id);
+        assert_eq!(restart, RequestDigests::of_restart(id));
+        assert_ne!(restart.key, RequestDigests::of_restart(PaymentId::from_bits(4)).key);
+        let key = IdempotencyKey::parse(&id.to_string()).unwrap();
+        assert_ne!(restart.key, RequestDigests::of_creation(&key, &draft()).key, "a merchant cannot occupy its key");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Merchant {
     pub is_active: bool,
     /// Whether x402 payments are accepted.
     pub x402_enabled: bool,
+    /// Whether customers may start an expired payment again.
+    pub restart_enabled: bool,
     /// Whether it may use the admin operations.
     pub is_admin: bool,
     /// When it was registered.
@@ -96,6 +98,8 @@ pub struct Update {
     pub support_url: Option<Option<String>>,
     /// Whether x402 payments are accepted.
     pub x402_enabled: Option<bool>,
+    /// Whether customers may start an expired payment again.
+    pub restart_enabled: Option<bool>,
 }
 
 /// An unvalidated update.
@@ -115,6 +119,8 @@ pub struct RawUpdate {
     pub support_url: Option<Option<String>>,
     /// See [`Update::x402_enabled`].
     pub x402_enabled: Option<bool>,
+    /// See [`Update::restart_enabled`].
+    pub restart_enabled: Option<bool>,
 }
 
 impl Update {
@@ -145,8 +151,17 @@ impl Update {
                 Some(webhook_events),
                 Some(support_url),
             ) => {
-                let x402_enabled = raw.x402_enabled;
-                Ok(Self { name, hive_account, icon_url, webhook_url, webhook_events, support_url, x402_enabled })
+                let (x402_enabled, restart_enabled) = (raw.x402_enabled, raw.restart_enabled);
+                Ok(Self {
+                    name,
+                    hive_account,
+                    icon_url,
+                    webhook_url,
+                    webhook_events,
+                    support_url,
+                    x402_enabled,
+                    restart_enabled,
+                })
             }
             _ => Err(violations),
         }
@@ -227,6 +242,7 @@ impl Merchant {
             support_url: None,
             is_active: true,
             x402_enabled: true,
+            restart_enabled: false,
             is_admin,
             created_at: now,
             updated_at: now,
@@ -249,6 +265,7 @@ impl Merchant {
         next.webhook_events = update.webhook_events.unwrap_or(next.webhook_events);
         next.support_url = update.support_url.unwrap_or(next.support_url);
         next.x402_enabled = update.x402_enabled.unwrap_or(next.x402_enabled);
+        next.restart_enabled = update.restart_enabled.unwrap_or(next.restart_enabled);
         Ok(next)
     }
 

@@ -83,6 +83,7 @@ pub const REQUIREMENTS: &[(&str, Requirement)] = &[
     ("/hivetill.engine.v1.CheckoutService/GetCheckout", Service),
     ("/hivetill.engine.v1.CheckoutService/CancelCheckout", Service),
     ("/hivetill.engine.v1.CheckoutService/ReportWallet", Service),
+    ("/hivetill.engine.v1.CheckoutService/RestartCheckout", Service),
     ("/hivetill.engine.v1.CheckoutService/WatchCheckout", Service),
     ("/hivetill.engine.v1.ReconciliationService/ListReconciliations", Service),
     ("/hivetill.engine.v1.FeeService/GetFeeRate", Service),
@@ -105,6 +106,9 @@ pub const REQUIREMENTS: &[(&str, Requirement)] = &[
     ("/hivetill.engine.v1.WebhookService/RedeliverWebhook", Service),
     ("/hivetill.engine.v1.X402Service/VerifyPayment", Service),
     ("/hivetill.engine.v1.X402Service/SettlePayment", Service),
+    ("/hivetill.engine.v1.X402Service/SignOffer", Service),
+    ("/hivetill.engine.v1.X402Service/GetReceiptKeys", Service),
+    ("/hivetill.engine.v1.X402Service/RotateReceiptKey", Operator),
 ];
 
 /// Returns whether a token permits a call. A method without a row requires the operator's token.

@@ -33,6 +33,8 @@ pub trait InProcessEngine: Send + Sync {
         &self,
         request: Request<v1::SettlePaymentRequest>,
     ) -> ResponseFuture<'_, v1::SettlePaymentResponse>;
+    /// Signs the offer of an open payment.
+    fn sign_offer(&self, request: Request<v1::SignOfferRequest>) -> ResponseFuture<'_, v1::SignOfferResponse>;
 }
 
 /// Calls the in-process engine if there is one, otherwise the gRPC client.
@@ -61,4 +63,5 @@ calls! {
     get_payment_status(payments, GetPaymentStatusRequest) -> GetPaymentStatusResponse;
     verify_payment(x402, VerifyPaymentRequest) -> VerifyPaymentResponse;
     settle_payment(x402, SettlePaymentRequest) -> SettlePaymentResponse;
+    sign_offer(x402, SignOfferRequest) -> SignOfferResponse;
 }

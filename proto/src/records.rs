@@ -58,7 +58,7 @@ macro_rules! record_responses {
 record_responses! {
     Payment as payment: CreatePaymentResponse GetPaymentResponse CancelPaymentResponse WatchPaymentResponse
         DeletePaymentMetadataResponse DeletePaymentNoteResponse
-        GetCheckoutResponse CancelCheckoutResponse ReportWalletResponse WatchCheckoutResponse
+        GetCheckoutResponse CancelCheckoutResponse ReportWalletResponse RestartCheckoutResponse WatchCheckoutResponse
         AssignUnmatchedResponse ResolvePaymentResponse ExportPaymentsResponse;
     Merchant as merchant: GetCurrentMerchantResponse GetMerchantResponse UpdateMerchantResponse
         SetMerchantActiveResponse CancelAccountChangeResponse VerifyMerchantResponse ExportMerchantsResponse;

@@ -14,7 +14,7 @@ const OTHER_WRITE: &str = "VerifyMerchant";
 /// Methods that support an idempotency key.
 const KEYED: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
 /// Writes whose second call changes nothing and returns the same. An invalid API key may be counted twice.
-const IDEMPOTENT: [&str; 9] = [
+const IDEMPOTENT: [&str; 11] = [
     "CancelCheckout",
     "CancelPayment",
     "CloseAllDashboardSessions",
@@ -24,6 +24,8 @@ const IDEMPOTENT: [&str; 9] = [
     "OpenDashboardSession",
     "RecordInvalidKey",
     "ReportWallet",
+    "RestartCheckout",
+    "SignOffer",
 ];
 
 /// What a second call of a method does.
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     /// Methods that may act again. A new method that creates something belongs here or into `KEYED`.
-    const UNSAFE: [&str; 22] = [
+    const UNSAFE: [&str; 23] = [
         "AssignUnmatched",
         "CancelAccountChange",
         "ClearHold",
@@ -88,6 +90,7 @@ mod tests {
         "ResolvePayment",
         "RevokeApiKey",
         "RollApiKey",
+        "RotateReceiptKey",
         "RotateWebhookSecret",
         "SetFeeTiers",
         "SetMerchantActive",

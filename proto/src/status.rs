@@ -79,7 +79,7 @@ const fn row(reason: Reason, name: &'static str, grpc: Code, http: u16, message:
 }
 
 /// All reasons.
-pub const TABLE: [Row; 67] = [
+pub const TABLE: [Row; 69] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "unknown error"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -250,6 +250,20 @@ pub const TABLE: [Row; 67] = [
         Code::FailedPrecondition,
         410,
         "cancellation was requested; the payment accepts no new transactions",
+    ),
+    row(
+        Reason::RestartDisabled,
+        "restart_disabled",
+        Code::PermissionDenied,
+        403,
+        "the merchant does not allow customers to start an expired payment again",
+    ),
+    row(
+        Reason::PaymentNotRestartable,
+        "payment_not_restartable",
+        Code::FailedPrecondition,
+        409,
+        "only a payment that expired less than 24 hours ago without any transfer can be started again",
     ),
     row(Reason::PaymentExpired, "payment_expired", Code::FailedPrecondition, 409, "the payment has expired"),
     row(Reason::Conflict, "conflict", Code::Aborted, 409, "the record was changed concurrently; try again"),

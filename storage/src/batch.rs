@@ -17,7 +17,7 @@ use engine::{
     reconciliation,
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType},
-    x402::{ClaimOutcome, ClaimRecord},
+    x402::{ClaimOutcome, ClaimRecord, ReceiptKeys},
 };
 
 use crate::duty::{Duty, EngineId};
@@ -214,6 +214,14 @@ pub enum Write {
     FeeTiers {
         /// The new fee tiers.
         schedule: Schedule,
+        /// The version that is replaced.
+        expected: u64,
+    },
+    /// Stores the keys that sign offers and receipts, encrypted with the master key if there is one. Rejected unless the stored
+    /// ones have the version `expected`, 0 if there are none.
+    ReceiptKeys {
+        /// The new keys.
+        keys: Box<ReceiptKeys>,
         /// The version that is replaced.
         expected: u64,
     },

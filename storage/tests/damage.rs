@@ -116,6 +116,7 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     assert_eq!(store.cursor().await.unwrap(), Some(cursor(5)));
     assert!(store.rate().await.unwrap().is_some() && store.fee_schedule().await.unwrap().is_some());
     assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
+    assert_eq!(store.receipt_keys().await.unwrap().map(|keys| keys.version), Some(2));
     refused
 }
 

@@ -11,6 +11,7 @@ use engine::{
     ownership::{Proof, VerificationMethod},
     payment::{Payment, Rate, State},
     reconciliation::Day,
+    x402::{ReceiptKey, ReceiptKeys},
 };
 use storage::{Batch, Duty, EngineId, Handling, Invoicing, UnmatchedReason, Write, prelude::*};
 
@@ -125,7 +126,9 @@ pub(crate) async fn fill(data: &Path) {
     commit(Batch::of(Write::Invoice(Box::new(Invoicing { period, invoice, carried_millicents: 0, at })))).await;
     let tiers = Tiers::flat(FeePercent::ZERO);
     let schedule = Schedule { version: 1, tiers, updated_at: at };
-    commit(Batch::of(Write::FeeTiers { schedule, expected: 0 })).await;
+    let keys = ReceiptKeys::create(ReceiptKey::new([1; 32]), START).rotate(ReceiptKey::new([2; 32]), at);
+    let keys = Write::ReceiptKeys { keys: Box::new(keys), expected: 0 };
+    commit(Batch::of(Write::FeeTiers { schedule, expected: 0 }).and(keys)).await;
     store.index_search(at, 100).await.unwrap();
     store.close().await;
 }

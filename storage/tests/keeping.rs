@@ -9,6 +9,7 @@ use engine::{
     merchant::Merchant,
     payment::{Canceller, Command, Payment},
     time::Timestamp,
+    x402::{ReceiptKey, ReceiptKeys},
 };
 use storage::{
     AuditQuery, Batch, CommitError, EmbeddedStore, Idle, MasterKey, Options, Secrets, Vault, Write, prelude::*,
@@ -147,8 +148,13 @@ async fn a_master_key_seals_every_secret_and_can_be_replaced() {
         bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
     };
     let read = async |store: &EmbeddedStore| store.merchant(merchant.id).await.unwrap().unwrap();
+    let keys = ReceiptKeys::create(ReceiptKey::new([9; 32]), START);
+    let read_keys = async |store: &EmbeddedStore| store.receipt_keys().await.unwrap().unwrap();
 
     let store = open(vault(Some(1), None)).unwrap();
+    let write = Write::ReceiptKeys { keys: Box::new(keys.clone()), expected: 0 };
+    store.commit(Batch::of(write)).await.unwrap();
+    assert_eq!(read_keys(&store).await, keys);
     store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected: None })).await.unwrap();
     assert_eq!(*read(&store).await, merchant);
     store.close().await;
@@ -165,7 +171,50 @@ async fn a_master_key_seals_every_secret_and_can_be_replaced() {
     assert!(matches!(open(vault(Some(1), None)), Err(storage::OpenError::MasterKey { is_given: true })));
     let store = open(vault(Some(2), None)).unwrap();
     assert_eq!(*read(&store).await, merchant);
+    assert_eq!(read_keys(&store).await, keys);
     store.close().await;
+}
+
+#[tokio::test]
+async fn an_unsealed_receipt_key_is_sealed_at_the_start_and_leaves_no_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = ReceiptKeys::create(ReceiptKey::new([0xa9; 32]), START);
+    let secret = keys.current.to_hex();
+    let open = |key| EmbeddedStore::open_sealed(folder.path(), Options::default(), Vault::new(key, None));
+    let files_with_it = || {
+        let files =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+        files.filter(|bytes| bytes.windows(secret.len()).any(|window| window == secret.as_bytes())).count()
+    };
+    let store = open(None).unwrap();
+    let write = Write::ReceiptKeys { keys: Box::new(keys.clone()), expected: 0 };
+    store.commit(Batch::of(write)).await.unwrap();
+    store.close().await;
+    drop(store);
+    assert!(files_with_it() > 0, "the unsealed key is not found in any file");
+
+    let store = open(Some(MasterKey::new([1; 32]))).unwrap();
+    assert_eq!(store.receipt_keys().await.unwrap(), Some(keys));
+    store.close().await;
+    drop(store);
+    assert_eq!(files_with_it(), 0, "a file contains the key");
+}
+
+#[tokio::test]
+async fn receipt_keys_are_replaced_only_with_the_version_that_was_read() {
+    let store = in_memory();
+    assert_eq!(store.receipt_keys().await.unwrap(), None);
+    let first = |seed| ReceiptKeys::create(ReceiptKey::new([seed; 32]), START);
+    let write =
+        |keys: &ReceiptKeys| Batch::of(Write::ReceiptKeys { keys: Box::new(keys.clone()), expected: keys.version - 1 });
+    store.commit(write(&first(1))).await.unwrap();
+    let second = store.commit(write(&first(2))).await;
+    assert!(matches!(second, Err(CommitError::Conflict { .. })), "two engines create one key: {second:?}");
+    assert_eq!(store.receipt_keys().await.unwrap(), Some(first(1)));
+    let rotated = first(1).rotate(ReceiptKey::new([3; 32]), START);
+    store.commit(write(&rotated)).await.unwrap();
+    assert!(matches!(store.commit(write(&rotated)).await, Err(CommitError::Conflict { .. })));
+    assert_eq!(store.receipt_keys().await.unwrap(), Some(rotated));
 }
 
 #[tokio::test]

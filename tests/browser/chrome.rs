@@ -10,14 +10,15 @@ use chromiumoxide::{
     Browser, Page,
     cdp::{
         browser_protocol::{
+            browser::{BrowserContextId, PermissionSetting, SetPermissionParams},
             dom::ScrollIntoViewIfNeededParams,
             emulation::{
-                MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
-                SetTimezoneOverrideParams,
+                MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetFocusEmulationEnabledParams,
+                SetScriptExecutionDisabledParams, SetTimezoneOverrideParams,
             },
             log::{EventEntryAdded, LogEntryLevel},
             network::{EmulateNetworkConditionsByRuleParams, NetworkConditions, OverrideNetworkStateParams},
-            page::AddScriptToEvaluateOnNewDocumentParams,
+            page::{AddScriptToEvaluateOnNewDocumentParams, CaptureScreenshotFormat},
             target::{CreateBrowserContextParams, CreateTargetParams},
         },
         js_protocol::runtime::{AddBindingParams, EventBindingCalled, EventConsoleApiCalled, EventExceptionThrown},
@@ -99,6 +100,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A window with its own cookies and storage.
 pub(super) struct Tab {
     page: Page,
+    context: BrowserContextId,
     complaints: Arc<Mutex<Vec<String>>>,
     requests: Arc<Mutex<Vec<Value>>>,
 }
@@ -109,10 +111,12 @@ impl Tab {
         let browser = &chrome().await.browser;
         let context = browser.create_browser_context(CreateBrowserContextParams::default()).await.expect("a context");
         let mut target = CreateTargetParams::new("about:blank");
-        target.browser_context_id = Some(context);
+        target.browser_context_id = Some(context.clone());
         let page = browser.new_page(target).await.expect("a tab");
-        let tab = Self { page, complaints: Arc::default(), requests: Arc::default() };
+        let tab = Self { page, context, complaints: Arc::default(), requests: Arc::default() };
         tab.page.enable_log().await.expect("a log");
+        let script = AddScriptToEvaluateOnNewDocumentParams::new(REPORT_VIOLATIONS);
+        tab.page.evaluate_on_new_document(script).await.expect("a script");
         tab.listen().await;
         tab.size(1_280, false).await;
         tab
@@ -208,6 +212,23 @@ impl Tab {
     /// Responds to a request as Keychain.
     pub(super) async fn response(&self, request: &Value, response: &Value) {
         self.eval::<bool>(&format!("keychainRespond({}, {response}), true", request["id"])).await;
+    }
+
+    /// Gives the page the focus and access to the clipboard, which all tabs share.
+    pub(super) async fn with_clipboard(&self) {
+        let browser = &chrome().await.browser;
+        for name in ["clipboard-read", "clipboard-write"] {
+            let mut granted = SetPermissionParams::new(name, PermissionSetting::Granted);
+            granted.browser_context_id = Some(self.context.clone());
+            browser.execute(granted).await.expect("a permission");
+        }
+        self.page.execute(SetFocusEmulationEnabledParams::new(true)).await.expect("the focus");
+    }
+
+    /// Takes a screenshot of one element.
+    pub(super) async fn picture_of(&self, selector: &str) -> Vec<u8> {
+        let element = self.page.find_element(selector).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        element.screenshot(CaptureScreenshotFormat::Png).await.unwrap_or_else(|error| panic!("{selector}: {error}"))
     }
 
     /// Disables scripts.
@@ -412,6 +433,10 @@ pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     }
 }
+
+/// Reports each violation of the content security policy as an error.
+const REPORT_VIOLATIONS: &str = "addEventListener('securitypolicyviolation', \
+     event => console.error('content security policy', event.violatedDirective, event.blockedURI))";
 
 /// A simulated Keychain extension: its requests go to the test, which signs and broadcasts as the extension does.
 const KEYCHAIN: &str = r"addEventListener('DOMContentLoaded', () => { window.isHiddenAtFirst = document.getElementById('keychain')?.hidden });

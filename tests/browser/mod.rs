@@ -4,7 +4,9 @@
 mod checkout;
 mod chrome;
 mod dashboard;
+mod details;
 mod references;
+mod restart;
 mod screenshots;
 
 use std::sync::OnceLock;
@@ -13,7 +15,10 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<Trial> {
-    [checkout::tests(), screenshots::tests(), dashboard::tests()].into_iter().flatten().collect()
+    [checkout::tests(), details::tests(), restart::tests(), screenshots::tests(), dashboard::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Stops the browser.

@@ -38,3 +38,9 @@ pub(super) async fn compare(tab: &Tab, state: &str, width: u32, scheme: &str, pn
         format!("{title}: the height differs by {height:.1} % (limit {HEIGHT}), colors by {color:.1} (limit {limit})")
     })
 }
+
+/// Returns the mean difference of a color channel, of 255, between two screenshots of the same size.
+pub(super) async fn difference(tab: &Tab, one: &[u8], two: &[u8]) -> f64 {
+    let tools = include_str!("reduce.js");
+    tab.eval(&format!("{tools}.compare({}, {}).then(by => by.color)", json!(one), json!(two))).await
+}

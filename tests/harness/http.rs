@@ -1,6 +1,6 @@
 //! A client of the REST interface that exposes every status and every header.
 
-use std::sync::OnceLock;
+use std::{io::Read as _, sync::OnceLock};
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -81,8 +81,11 @@ impl RequestBuilder {
         let request = self.request.body(self.body).expect("a request");
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
         let mut response = agent().run(request)?;
-        let body = response.body_mut().with_config().limit(64 << 20).read_to_vec()?;
-        let response = Response { status: response.status().as_u16(), headers: response.headers().clone(), body };
+        let sent = response.body_mut().with_config().limit(64 << 20).read_to_vec()?;
+        let (status, headers, sent_bytes) = (response.status().as_u16(), response.headers().clone(), sent.len());
+        let is_gzip = headers.get("content-encoding").is_some_and(|coding| coding == "gzip");
+        let body = if is_gzip { unzipped(&sent) } else { sent };
+        let response = Response { status, headers, body, sent_bytes };
         described::check(&method, &path, &response);
         Ok(response)
     }
@@ -106,12 +109,21 @@ fn agent() -> &'static ureq::Agent {
     })
 }
 
+fn unzipped(sent: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    flate2::read::GzDecoder::new(sent).read_to_end(&mut body).expect("gzip");
+    body
+}
+
 /// A complete response.
 #[derive(Debug, Clone)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
+    /// Decoded, if it was compressed.
     pub(crate) body: Vec<u8>,
+    /// The size of the body as it was sent.
+    pub(crate) sent_bytes: usize,
 }
 
 impl Response {

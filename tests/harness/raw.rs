@@ -46,5 +46,6 @@ fn parse(bytes: &[u8]) -> Option<Response> {
             HeaderValue::from_str(value.trim()).expect("a header"),
         );
     }
-    Some(Response { status, headers, body: bytes[end + 4..].to_vec() })
+    let body = bytes[end + 4..].to_vec();
+    Some(Response { status, headers, sent_bytes: body.len(), body })
 }

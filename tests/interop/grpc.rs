@@ -170,6 +170,12 @@ fn scene(setup: &LedgerProcess, api: &crate::harness::Api, grpc: &str, receiver:
     let shop = Shop::open(api, ledger).prove();
     shop.set_webhook(receiver);
     let (other, prover) = (Shop::open(api, ledger), Shop::open(api, ledger));
+    prover.update(&json!({ "restartEnabled": true })).ok(200);
+    let expired = prover.open_with(
+        &json!({ "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 60 }),
+    );
+    ledger.advance(120);
+    prover.until_status(&expired.id, "system_cancelled");
     let challenge = prover.challenge(&json!({}));
     let signature = prover.account.sign(challenge["text"].as_str().expect("a text"));
     let (overpaid, waiting) = (shop.open_payment(), shop.open_payment());
@@ -186,7 +192,7 @@ fn scene(setup: &LedgerProcess, api: &crate::harness::Api, grpc: &str, receiver:
         "api_key": shop.key, "merchant": shop.id, "other_merchant": other.id,
         "admin_key": admin["apiKey"], "second_account": ledger.account("second").name,
         "prover_key": prover.key, "prover_merchant": prover.id, "nonce": challenge["nonce"], "signature": signature,
-        "overpaid_payment": overpaid.id, "waiting_payment": waiting.id,
+        "overpaid_payment": overpaid.id, "waiting_payment": waiting.id, "expired_slug": expired.slug,
         "second_unmatched": unmatched[0]["id"], "unmatched": unmatched[1]["id"],
         "event": shop.get("/api/public/events").send().ok(200)["events"][0]["id"],
         "past": overpaid_at(&shop, &overpaid.id),

@@ -33,18 +33,36 @@ pub(super) fn tests() -> Vec<Trial> {
     let agent = Trial::ignorable_test(agent, || with(&missing(), pay));
     let gate = crate::title(module_path!(), "the_official_client_pays_a_gate_and_verifies_its_receipt");
     let gate = Trial::ignorable_test(gate, || with(&missing(), pay_gate));
-    each.into_iter().chain([agent, tried, gate]).collect()
+    let checkout = crate::title(module_path!(), "the_official_client_pays_a_checkout_page_and_verifies_what_it_signs");
+    let checkout = Trial::ignorable_test(checkout, || with(&missing(), pay_checkout));
+    each.into_iter().chain([agent, tried, gate, checkout]).collect()
 }
 
-/// Pays a gate with @x402/fetch and verifies the receipt with @x402/extensions.
+/// Pays a gate with @x402/fetch and verifies the offer and the receipt with @x402/extensions.
 fn pay_gate() {
-    let (dev, work) = (shared(), crate::harness::folder("gate-client"));
-    let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
+    let dev = shared();
+    let (shop, upstream) = (dev.shop(), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
+    run_client("gate.mjs", dev, &gate.url(""));
+}
+
+/// Pays a checkout page with @x402/fetch and verifies the offer and the receipt with @x402/extensions.
+fn pay_checkout() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_with(&json!({ "amount": "500", "currency": "HBD", "description": "A blue mug" }));
+    run_client("checkout.mjs", dev, &format!("{}/for/{}", shop.api.base, payment.slug));
+    shop.until_status(&payment.id, "completed");
+}
+
+/// Runs a program of a buyer that pays at a URL.
+#[track_caller]
+fn run_client(program: &str, dev: &Dev, url: &str) {
+    let (buyer, work) = (dev.ledger.account("buyer"), crate::harness::folder("x402-client"));
     std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
-    std::fs::copy(sources().join("gate.mjs"), work.join("gate.mjs")).expect("the client is copied");
+    std::fs::copy(sources().join(program), work.join(program)).expect("the client is copied");
     let report = run(Command::new("node")
-        .args(["gate.mjs", &gate.url("")])
+        .args([program, url])
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
         .env("HIVETILL_ACCOUNT", &buyer.name)
         .env("HIVETILL_KEY", &buyer.key)

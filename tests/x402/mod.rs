@@ -5,6 +5,7 @@ mod checkout;
 mod crashes;
 mod facilitator;
 mod races;
+mod receipts;
 mod replays;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -16,12 +17,22 @@ use serde_json::{Value, json};
 
 use crate::harness::{Api, Ledger, Payer, Response, Shop};
 
+pub(crate) use receipts::signing_key;
+
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [checkout::tests(), facilitator::tests(), attacks::tests(), races::tests(), crashes::tests(), replays::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        checkout::tests(),
+        facilitator::tests(),
+        attacks::tests(),
+        races::tests(),
+        crashes::tests(),
+        replays::tests(),
+        receipts::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The price of an order.

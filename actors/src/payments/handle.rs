@@ -7,12 +7,12 @@ use std::sync::{
 
 use engine::{
     audit::{self, Actor},
-    idempotency::{self, IdempotencyKey, IdempotencyRecord, Resource},
+    idempotency::{IdempotencyKey, IdempotencyRecord, RequestDigests, Resource},
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::Merchant,
     money::{Currency, Money},
     mutant,
-    payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
+    payment::{Canceller, Command, Draft, Payment, Rejection, RestartRejection, Terms},
     time::Timestamp,
 };
 use ractor::ActorRef;
@@ -82,6 +82,30 @@ impl Payments {
         draft: Draft,
         key: Option<&IdempotencyKey>,
     ) -> Result<Opened, EngineError> {
+        let digests = key.map(|key| RequestDigests::of_creation(key, &draft));
+        self.open_once(merchant, draft, digests).await
+    }
+
+    /// Opens a session with the terms of an expired payment of the merchant. Every request for the same payment returns the
+    /// same session, also concurrently.
+    ///
+    /// # Errors
+    /// [`EngineError::Restart`], and as [`Payments::open`].
+    pub async fn restart(&self, merchant: &Merchant, expired: &Payment) -> Result<Opened, EngineError> {
+        if !merchant.restart_enabled {
+            return Err(EngineError::Restart(RestartRejection::Disabled));
+        }
+        let draft = expired.restarted(self.access.now()).map_err(EngineError::Restart)?;
+        self.open_once(merchant, draft, Some(RequestDigests::of_restart(expired.id))).await
+    }
+
+    /// Opens a session, or returns the one that an earlier request with the same digests opened.
+    async fn open_once(
+        &self,
+        merchant: &Merchant,
+        draft: Draft,
+        digests: Option<RequestDigests>,
+    ) -> Result<Opened, EngineError> {
         if !merchant.is_active {
             return Err(EngineError::InactiveMerchant);
         }
@@ -102,13 +126,12 @@ impl Payments {
             livemode: settings.network().is_live(),
         };
         let env = &self.access.context.env;
-        let key = key.map(|key| key.digest("create payment"));
-        self.check_peg(draft.amount, merchant.id, key).await?;
+        self.check_peg(draft.amount, merchant.id, digests.map(|digests| digests.key)).await?;
         let id = env.entropy.payment_id(now);
-        let remembered = key.map(|key| IdempotencyRecord {
+        let remembered = digests.map(|RequestDigests { key, fingerprint }| IdempotencyRecord {
             merchant: merchant.id,
             key,
-            fingerprint: idempotency::fingerprint(&draft),
+            fingerprint,
             resource: Resource::Payment(id),
             at: now,
         });

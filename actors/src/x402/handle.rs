@@ -14,7 +14,11 @@ use engine::{
 use ractor::ActorRef;
 
 use crate::{
-    access::Access, chain::ledger::Ledger, error::EngineError, payments::handle::Payments, x402::claims::FacilitatorMsg,
+    access::Access,
+    chain::ledger::Ledger,
+    error::EngineError,
+    payments::handle::Payments,
+    x402::{claims::FacilitatorMsg, receipts::SignerCache},
 };
 
 /// A submitted payment.
@@ -86,6 +90,7 @@ pub struct X402 {
     pub(crate) access: Access,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) payments: Payments,
+    pub(crate) signers: Arc<SignerCache>,
     facilitator: ActorRef<FacilitatorMsg>,
 }
 
@@ -96,7 +101,7 @@ impl X402 {
         payments: Payments,
         facilitator: ActorRef<FacilitatorMsg>,
     ) -> Self {
-        Self { access, ledger, payments, facilitator }
+        Self { access, ledger, payments, signers: Arc::default(), facilitator }
     }
 
     /// Returns the same handle for another actor of the audit log.

@@ -5,6 +5,7 @@ pub(crate) mod claims;
 pub(crate) mod facilitator;
 pub(crate) mod handle;
 pub(crate) mod orphans;
+pub(crate) mod receipts;
 pub(crate) mod requirements;
 pub(crate) mod session;
 pub(crate) mod verify;

@@ -77,7 +77,7 @@ async fn a_claim_of_an_engine_that_died_is_settled_by_the_one_that_meets_it() {
 }
 
 /// Two engines over one database, each with a connection of its own; the first one began earlier and holds the duties.
-async fn two_engines() -> (Arc<dyn Store>, [Arc<Connection>; 2], [TestEngine; 2]) {
+pub(crate) async fn two_engines() -> (Arc<dyn Store>, [Arc<Connection>; 2], [TestEngine; 2]) {
     let database = store();
     let connections = [(); 2].map(|()| Connection::to(&database));
     let one = TestEngine::started(Arc::clone(&connections[0]) as Arc<dyn Store>).await;

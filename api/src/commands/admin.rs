@@ -8,6 +8,7 @@ use super::{
     failure::Failure,
     inspect,
     output::print,
+    receipt_key,
     target::{Target, call_engine},
     verify_merchant,
 };
@@ -29,6 +30,8 @@ enum Command {
     Payment(inspect::Args),
     /// Export every record that names a Hive account as a line of JSON; the audit log records it
     ExportAccount(export_account::Args),
+    /// Replace the key that signs x402 offers and receipts; the audit log records it
+    RotateReceiptKey(receipt_key::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,6 +55,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Some(Command::VerifyMerchant(args)) => verify_merchant::run(args).await,
         Some(Command::Payment(args)) => inspect::run(args).await,
         Some(Command::ExportAccount(args)) => export_account::run(args).await,
+        Some(Command::RotateReceiptKey(args)) => receipt_key::run(args).await,
         None => create(args.admin).await,
     }
 }

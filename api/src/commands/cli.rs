@@ -2,13 +2,13 @@
 
 use std::{io::Write as _, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
-    admin, dev, doctor, facade,
+    admin, completions, dev, doctor, facade,
     failure::{self, Failure},
-    gate, ledger, listen, load, master_key, mcp, migrate, migrate_store, pay, serve, show_config, simulate, store,
-    transfer, trigger, tx, wallet,
+    gate, health, ledger, listen, load, man, master_key, mcp, migrate, migrate_store, pay, serve, show_config,
+    simulate, store, transfer, trigger, tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.
@@ -71,8 +71,14 @@ enum Command {
     Export(store::ExportArgs),
     /// Check settings, nodes, disk, clock and webhooks, and suggest fixes
     Doctor(doctor::Args),
+    /// Check whether a running gateway is ready, for the health check of a container
+    Health(health::Args),
     /// Show the settings in force and the source of each, without secrets
     Config(show_config::Args),
+    /// Print the completion script of a shell
+    Completions(completions::Args),
+    /// Print the manual page of hivetill, or write the pages of all commands to a directory
+    Man(man::Args),
 }
 
 /// Runs the command line. Returns the exit code.
@@ -131,15 +137,16 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Compact(args) => Box::pin(store::compact(args)).await,
             Command::Export(args) => Box::pin(store::export(args)).await,
             Command::Doctor(args) => Box::pin(doctor::run(args)).await,
+            Command::Health(args) => Box::pin(health::run(args)).await,
             Command::Config(args) => show_config::run(args),
+            Command::Completions(args) => completions::run(args, Cli::command()),
+            Command::Man(args) => man::run(args, Cli::command()),
         }
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -164,12 +171,16 @@ mod tests {
             "hivetill compact --data d",
             "hivetill export --data d --to e.jsonl",
             "hivetill doctor --data d --node http://a --node http://b --network dev --webhook https://a --json",
+            "hivetill health --config f.toml --set listen=127.0.0.1:1 --url http://127.0.0.1:1 --live",
             "hivetill config --reference",
+            "hivetill completions zsh",
+            "hivetill man --to d",
             "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
             "hivetill ledger --listen 127.0.0.1:0 --state f",
             "hivetill listen --forward-to http://127.0.0.1:9000/hook --api-key k --events payment.exception,x402.settled --after 0 --json",
             "hivetill trigger payment.overpaid --api-key k --control http://127.0.0.1:1 --metadata orderId=A-1 --json",
             "hivetill admin payment pay_01k --data d --json",
+            "hivetill admin rotate-receipt-key --data d --json",
             "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -1,10 +1,14 @@
 //! `serve`: the whole gateway in one process; `engine`: only the engine.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use super::{
+    database,
     failure::Failure,
-    logs,
+    files, logs,
     running::{RunningEngine, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     shutdown::Shutdown,
@@ -43,7 +47,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = RunningEngine::start(&config, &data, args.init).await?;
+    let running = start_engine(&config, &data, args.init).await?;
     let shutdown = Shutdown::new();
     let mut metrics = Metrics::default();
     running.register_metrics(&mut metrics, &data);
@@ -58,6 +62,18 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     shutdown.request();
     running.shutdown(ports).await;
     end
+}
+
+/// Starts the engine. With a database, the data directory has only the socket and the tokens: a missing one is created.
+async fn start_engine(config: &Config, data: &Path, may_create: bool) -> Result<RunningEngine, Failure> {
+    let running = RunningEngine::start(config, data, may_create).await?;
+    if database::address(config)?.is_some()
+        && let Err(failure) = files::create_directory(data)
+    {
+        running.shutdown(Vec::new()).await;
+        return Err(failure);
+    }
+    Ok(running)
 }
 
 #[derive(Debug, clap::Args)]
@@ -79,7 +95,7 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = RunningEngine::start(&config, &data, args.init).await?;
+    let running = start_engine(&config, &data, args.init).await?;
     let shutdown = Shutdown::new();
     let mut metrics = Metrics::default();
     running.register_metrics(&mut metrics, &data);

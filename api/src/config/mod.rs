@@ -422,6 +422,7 @@ impl Config {
             },
             irreversible_from_cents: self.integer("x402.irreversible_from_cents"),
             only_registered: self.flag("x402.only_registered"),
+            signs: self.flag("x402.sign"),
         }
     }
 

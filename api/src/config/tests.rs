@@ -41,6 +41,7 @@ fn default_settings_are_the_engines_defaults_and_x402_settings_are_applied() {
             "x402.max_expiration_seconds=60",
             "x402.irreversible_from_cents=7",
             "x402.only_registered=true",
+            "x402.sign=false",
         ];
         let pairs = pairs.map(str::to_owned).to_vec();
         let config = Config::load(Layers { pairs, ..Layers::default() }).expect("good settings");
@@ -49,6 +50,7 @@ fn default_settings_are_the_engines_defaults_and_x402_settings_are_applied() {
             finality,
             irreversible_from_cents: 7,
             only_registered: true,
+            signs: false,
         };
         assert_eq!(config.engine().x402, wanted);
     }

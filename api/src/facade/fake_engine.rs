@@ -35,6 +35,8 @@ pub(super) struct FakeEngine {
     pub(super) refuse_x402: Arc<Mutex<Option<ApiError>>>,
     /// Signed payments that were verified or settled.
     pub(super) x402_payments: Arc<Mutex<Vec<v1::X402Payment>>>,
+    /// The signed offer of every payment, if set.
+    pub(super) signed_offer: Arc<Mutex<Option<String>>>,
 }
 
 impl FakeEngine {
@@ -49,6 +51,7 @@ impl FakeEngine {
             outcome: Arc::new(Mutex::new(settled())),
             refuse_x402: Arc::default(),
             x402_payments: Arc::default(),
+            signed_offer: Arc::default(),
         }
     }
 
@@ -299,6 +302,19 @@ impl checkout_service_server::CheckoutService for FakeEngine {
         self.find_session(request.get_ref().session.as_ref()).map(record_response)
     }
 
+    async fn restart_checkout(
+        &self,
+        request: Request<v1::RestartCheckoutRequest>,
+    ) -> Result<Response<v1::RestartCheckoutResponse>, Status> {
+        self.check_error()?;
+        let expired = self.find_session(request.get_ref().session.as_ref())?;
+        if !expired.restartable {
+            return Err(ApiError::new(Reason::PaymentNotRestartable).into());
+        }
+        let slug = format!("{}-again", expired.slug);
+        Ok(record_response(v1::Payment { status: v1::PaymentStatus::Pending.into(), slug, ..payment() }))
+    }
+
     type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
 
     async fn watch_checkout(
@@ -447,6 +463,7 @@ pub(super) fn settled() -> v1::settle_payment_response::Outcome {
         block_num: Some(7),
         amount: Some(v1::Money { units: 10_500, currency: v1::Currency::Hbd.into() }),
         is_replay: false,
+        receipt: None,
     })
 }
 
@@ -457,7 +474,7 @@ impl x402_service_server::X402Service for FakeEngine {
         request: Request<v1::VerifyPaymentRequest>,
     ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
         use v1::{settle_payment_response::Outcome, verify_payment_response::Verdict};
-        let request = Request::new(v1::SettlePaymentRequest { payment: request.into_inner().payment });
+        let request = Request::new(v1::SettlePaymentRequest { payment: request.into_inner().payment, resource: None });
         let response = self.settle_payment(request).await?.into_inner();
         let verdict = response.outcome.map(|outcome| match outcome {
             Outcome::Settled(settled) => Verdict::Valid(v1::X402Valid { payer: settled.payer }),
@@ -476,5 +493,32 @@ impl x402_service_server::X402Service for FakeEngine {
         }
         let outcome = Some(self.outcome.lock().expect("one test").clone());
         Ok(Response::new(v1::SettlePaymentResponse { outcome }))
+    }
+
+    async fn sign_offer(
+        &self,
+        request: Request<v1::SignOfferRequest>,
+    ) -> Result<Response<v1::SignOfferResponse>, Status> {
+        let resource = request.into_inner().resource.unwrap_or_default();
+        self.find_session(resource.session.as_ref())?;
+        let offer = self.signed_offer.lock().expect("one test").clone();
+        Ok(Response::new(v1::SignOfferResponse { offer }))
+    }
+
+    async fn get_receipt_keys(
+        &self,
+        _: Request<v1::GetReceiptKeysRequest>,
+    ) -> Result<Response<v1::GetReceiptKeysResponse>, Status> {
+        self.check_error()?;
+        Ok(Response::new(v1::GetReceiptKeysResponse {
+            public_keys: vec![vec![1_u8; 32].into(), vec![2_u8; 32].into()],
+        }))
+    }
+
+    async fn rotate_receipt_key(
+        &self,
+        _: Request<v1::RotateReceiptKeyRequest>,
+    ) -> Result<Response<v1::RotateReceiptKeyResponse>, Status> {
+        Err(ApiError::new(Reason::OperatorTokenRequired).into())
     }
 }

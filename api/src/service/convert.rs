@@ -13,7 +13,7 @@ use engine::{
     ownership::{self, PendingChange, VerificationMethod, VerificationStatus},
     payment::{
         Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
-        Resolution, ResolutionKind, Route, State,
+        Resolution, ResolutionKind, RestartRejection, Route, State,
     },
     quota::QuotaExceeded,
     time::Timestamp,
@@ -68,6 +68,7 @@ pub(super) fn error(error: EngineError) -> ApiError {
         }
         EngineError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         EngineError::Rejected(rejection) => rejected(&rejection),
+        EngineError::Restart(rejection) => not_restarted(rejection),
         EngineError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
         EngineError::Key(KeyRejection::TooMany) => Reason::TooManyApiKeys.into(),
         EngineError::Key(KeyRejection::Last) => Reason::ApiKeyInUse.into(),
@@ -91,6 +92,13 @@ pub(super) fn error(error: EngineError) -> ApiError {
             Reason::RecordDamaged,
             format!("{damaged} and is not served; the operator of this server must repair it"),
         ),
+    }
+}
+
+fn not_restarted(rejection: RestartRejection) -> ApiError {
+    match rejection {
+        RestartRejection::Disabled => Reason::RestartDisabled.into(),
+        _ => ApiError::with_message(Reason::PaymentNotRestartable, rejection.to_string()),
     }
 }
 
@@ -451,6 +459,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         wallet_opened_at: payment.wallet_opened_at.map(timestamp),
         detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
         transfer_count: payment.transfer_count(),
+        restartable: merchant.restart_enabled && merchant.is_active && payment.check_restart(now).is_ok(),
         description: payment.description,
         metadata: metadata(payment.metadata),
         redirect_url: payment.redirect_url,
@@ -486,6 +495,7 @@ pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
         support_url: merchant.support_url.clone(),
         active: merchant.is_active,
         x402_enabled: merchant.x402_enabled,
+        restart_enabled: merchant.restart_enabled,
         created_at: Some(timestamp(merchant.created_at)),
         admin: merchant.is_admin,
         api_key_last4: key.map(|key| key.last4.clone()).unwrap_or_default(),

@@ -46,4 +46,8 @@ impl InProcessEngine for Service {
         let span = span_of("SettlePayment", request.metadata().as_ref());
         Box::pin(X402Service::settle_payment(self, request).instrument(span))
     }
+
+    fn sign_offer(&self, request: Request<v1::SignOfferRequest>) -> ResponseFuture<'_, v1::SignOfferResponse> {
+        X402Service::sign_offer(self, request)
+    }
 }

@@ -109,7 +109,8 @@ impl MerchantService for Service {
             || message.webhook_url.is_some()
             || message.webhook_events.is_some()
             || message.support_url.is_some()
-            || message.x402_enabled.is_some();
+            || message.x402_enabled.is_some()
+            || message.restart_enabled.is_some();
         if message.hive_account.is_some() {
             principal.require_scope_for(merchant.id, Scope::MerchantPayout)?;
         }
@@ -127,6 +128,7 @@ impl MerchantService for Service {
                 .map(|events| super::enums::names(&events.types, v1::EventType::rest_name)),
             support_url: message.support_url.map(|change| text_change("supportUrl", change)).transpose()?,
             x402_enabled: message.x402_enabled,
+            restart_enabled: message.restart_enabled,
         };
         let invalid = |violations| convert::invalid_merchant(account.as_deref(), violations);
         let update = Update::check(raw, self.engine.webhooks.allows_insecure()).map_err(invalid)?;

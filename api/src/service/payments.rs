@@ -71,7 +71,10 @@ impl Service {
     }
 
     /// Returns the payment of a checkout page, and its merchant.
-    async fn checkout(&self, session: Option<&v1::CheckoutSession>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
+    pub(super) async fn checkout(
+        &self,
+        session: Option<&v1::CheckoutSession>,
+    ) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let missing = || ApiError::with_message(Reason::NotFound, "no such payment");
         let payment = match session.and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(slug)) => {
@@ -358,6 +361,15 @@ impl CheckoutService for Service {
         let (payment, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
         let payment = self.engine.payments.report_wallet(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
+    }
+
+    async fn restart_checkout(
+        &self,
+        request: Request<v1::RestartCheckoutRequest>,
+    ) -> Result<Response<v1::RestartCheckoutResponse>, Status> {
+        let (expired, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
+        let restarted = self.engine.payments.restart(&merchant, &expired).await.map_err(error)?;
+        Ok(self.record(restarted.payment, &merchant))
     }
 
     type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;

@@ -1,20 +1,24 @@
-//! x402 payments: conversion of requests, and of verdicts and receipts.
+//! x402 payments: conversion of requests, and of verdicts and receipts; signed offers and receipts.
+
+use std::sync::Arc;
 
 use actors::{Caller, Settled, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
     hive::{Fault, Transaction},
+    ids::PaymentId,
     ledger::TxId,
     merchant::Scope,
     money::Money,
+    payment::Payment,
     time::Timestamp,
     x402::{AcceptedRequirements, PaymentPayload, Reason, Refused, Requirements, Version},
 };
 use proto::{
     ApiError,
     v1::{
-        self, settle_payment_response::Outcome, verify_payment_response::Verdict, x402_payment,
-        x402_service_server::X402Service,
+        self, checkout_session::Session, settle_payment_response::Outcome, verify_payment_response::Verdict,
+        x402_payment, x402_service_server::X402Service,
     },
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -62,20 +66,124 @@ impl X402Service for Service {
     ) -> Result<Response<v1::SettlePaymentResponse>, Status> {
         let _permit = acquire(&self.x402.settling)?;
         let caller = self.x402_caller(&request).await?;
-        let settled = match read(request.into_inner().payment.unwrap_or_default())? {
+        let message = request.into_inner();
+        let read = read(message.payment.unwrap_or_default())?;
+        let page = message.resource.as_ref().map(|resource| check_page(resource, &read)).transpose()?.flatten();
+        let settled = match read {
             Ok(request) => self.engine.x402.settle_for(&request, &caller).await,
             Err(refused) => Err(refused.into()),
         };
         let outcome = match settled {
-            Ok(settled) => Outcome::Settled(receipt(&settled)),
+            Ok(settled) => {
+                let signed = match page {
+                    Some(page) => self.signed_receipt(page, &settled).await,
+                    None => None,
+                };
+                Outcome::Settled(receipt(&settled, signed))
+            }
             Err(X402Error::Refused(refused)) => Outcome::Refused(refusal(refused)),
             Err(X402Error::Unavailable(unavailable)) => return Err(error(unavailable).into()),
         };
         Ok(Response::new(v1::SettlePaymentResponse { outcome: Some(outcome) }))
     }
+
+    async fn sign_offer(
+        &self,
+        request: Request<v1::SignOfferRequest>,
+    ) -> Result<Response<v1::SignOfferResponse>, Status> {
+        let resource = request.into_inner().resource.unwrap_or_default();
+        check_base_url(&resource)?;
+        let (payment, url) = self.checkout_page(&resource).await?;
+        let offer = self.engine.x402.sign_offer(&payment, &url).await.map_err(error)?;
+        Ok(Response::new(v1::SignOfferResponse { offer }))
+    }
+
+    async fn get_receipt_keys(
+        &self,
+        _: Request<v1::GetReceiptKeysRequest>,
+    ) -> Result<Response<v1::GetReceiptKeysResponse>, Status> {
+        let keys = self.engine.x402.public_receipt_keys().await.map_err(error)?;
+        let public_keys = keys.iter().map(|key| key.to_vec().into()).collect();
+        Ok(Response::new(v1::GetReceiptKeysResponse { public_keys }))
+    }
+
+    async fn rotate_receipt_key(
+        &self,
+        _: Request<v1::RotateReceiptKeyRequest>,
+    ) -> Result<Response<v1::RotateReceiptKeyResponse>, Status> {
+        let public_key = self.engine.x402.rotate_receipt_key().await.map_err(error)?;
+        Ok(Response::new(v1::RotateReceiptKeyResponse { public_key: public_key.to_vec().into() }))
+    }
+}
+
+/// The checkout page for which a receipt is signed.
+struct ReceiptPage<'a> {
+    session: PaymentId,
+    resource: &'a v1::X402Resource,
+}
+
+/// Maximum size of a base URL in bytes.
+const MAX_BASE_URL_BYTES: usize = 2_048;
+
+/// Checks the base URL of a checkout page, no stricter than the setting `base_url` of a facade is checked: payments depend on it.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+fn check_base_url(resource: &v1::X402Resource) -> Result<(), ApiError> {
+    let text = resource.base_url.as_str();
+    let is_url = url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_url && !text.ends_with('/') && text.len() <= MAX_BASE_URL_BYTES {
+        return Ok(());
+    }
+    let message = format!("must be an http or https URL of at most {MAX_BASE_URL_BYTES} bytes, without a trailing /");
+    Err(ApiError::field("resource.baseUrl", message))
+}
+
+/// Returns the page for which the receipt of a settlement is signed; `None` for a payment that is refused anyway.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for requirements of another server, which alone can sign receipts for its resources.
+fn check_page<'a>(
+    resource: &'a v1::X402Resource,
+    read: &Result<X402Request, Refused>,
+) -> Result<Option<ReceiptPage<'a>>, ApiError> {
+    check_base_url(resource)?;
+    match read {
+        Ok(X402Request { target: Target::Session(session), .. }) => {
+            Ok(Some(ReceiptPage { session: *session, resource }))
+        }
+        Ok(_) => Err(ApiError::field("resource", "must not be set for payment requirements of another server")),
+        Err(_) => Ok(None),
+    }
 }
 
 impl Service {
+    /// Returns the payment of a checkout page and the URL of the page.
+    async fn checkout_page(&self, resource: &v1::X402Resource) -> Result<(Arc<Payment>, String), ApiError> {
+        let (payment, _) = self.checkout(resource.session.as_ref()).await?;
+        let base = &resource.base_url;
+        let url = match resource.session.as_ref().and_then(|session| session.session.as_ref()) {
+            Some(Session::Slug(_)) => format!("{base}/for/{}", payment.slug_text()),
+            _ => format!("{base}/checkout/{}", payment.id),
+        };
+        Ok((payment, url))
+    }
+
+    /// Returns the signed receipt of a settled payment; `None` without one. The payment is made: nothing here may fail.
+    async fn signed_receipt(&self, page: ReceiptPage<'_>, settled: &Settled) -> Option<String> {
+        let signed = match self.checkout_page(page.resource).await {
+            Ok((payment, url)) if payment.id == page.session => {
+                self.engine.x402.sign_receipt(settled, &payment, &url).await.map_err(error)
+            }
+            Ok(_) => Err(ApiError::field("resource.session", "is another payment")),
+            Err(error) => Err(error),
+        };
+        signed.unwrap_or_else(|error| {
+            tracing::warn!(tx_id = %settled.tx_id, %error, "no receipt signed for {}: {error}", settled.tx_id);
+            None
+        })
+    }
+
     /// Returns the seller and the idempotency key of a request; both are optional.
     ///
     /// # Errors
@@ -99,13 +207,14 @@ impl Service {
     }
 }
 
-fn receipt(settled: &Settled) -> v1::X402Settled {
+fn receipt(settled: &Settled, signed: Option<String>) -> v1::X402Settled {
     v1::X402Settled {
         tx_id: settled.tx_id.to_string(),
         payer: settled.payer.to_string(),
         block_num: settled.block_num,
         amount: Some(convert::money(settled.amount)),
         is_replay: settled.is_replay,
+        receipt: signed,
     }
 }
 

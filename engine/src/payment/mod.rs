@@ -4,6 +4,7 @@ mod announce;
 mod apply;
 mod cancellation;
 mod resolution;
+mod restart;
 mod totals;
 mod view;
 
@@ -18,6 +19,7 @@ pub use cancellation::{Cancellation, Canceller};
 pub use resolution::{
     Acceptance, Assignment, NOTE_MAX_CHARS, Refund, RefundCalculator, RefundDue, RefundPlan, Resolution, ResolutionKind,
 };
+pub use restart::{RESTART_OF, RESTART_WINDOW, RestartRejection};
 pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};
 pub use view::Exception;
 

@@ -9,6 +9,7 @@ mod offer;
 mod payload;
 mod proof;
 mod reason;
+mod signed;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,10 @@ pub use payload::{
 };
 pub use proof::PayerProof;
 pub use reason::{Reason, Refused};
+pub use signed::{
+    OFFER_RECEIPT, OfferTerms, ReceiptKey, ReceiptKeys, ReceiptTerms, RetiredReceiptKey, Signer, key_set,
+    offer_extension, receipt_extension, receipt_key_id,
+};
 
 /// The supported scheme: an exact amount.
 pub const SCHEME: &str = "exact";

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{NETWORK, SCHEME};
+use super::{NETWORK, OFFER_RECEIPT, SCHEME, offer_extension};
 use crate::{account::AccountName, ids::PaymentId, ledger::memo_of, money::Money, time::Timestamp};
 
 /// Maximum `maxTimeoutSeconds` of requirements.
@@ -11,8 +11,8 @@ const MAX_TIMEOUT_SECONDS: u64 = 300;
 /// Maximum bytes of the description, so that headers fit a proxy's buffer of 4 kB.
 const MAX_DESCRIPTION_BYTES: usize = 256;
 
-/// The extensions of version 2: `payment-identifier` with the schema of its specification, which identifies retries of
-/// a payment.
+/// The extensions of every offer of version 2: `payment-identifier` with the schema of its specification, which identifies
+/// retries of a payment.
 const EXTENSIONS: &str = concat!(
     r#"{"payment-identifier":{"info":{"required":false},"schema":{"#,
     r#""$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"#,
@@ -40,6 +40,8 @@ pub struct Offer {
     pub description: String,
     /// When the session expires.
     pub expires_at: Timestamp,
+    /// The signed offer (JWS); `None` if offers are not signed.
+    pub signed: Option<String>,
 }
 
 /// The fee transfer.
@@ -88,13 +90,23 @@ pub fn requirements_v2(offer: &Offer, error: &str, now: Timestamp) -> String {
         description: offer.short_description(),
         mime_type: "application/json",
     };
-    let extensions = serde_json::from_str(EXTENSIONS).expect("our own constant is JSON");
+    let extensions = RawValue::from_string(offer.extensions()).expect("our own text is JSON");
     json(&BodyV2 { x402_version: 2, error, resource, accepts: [accept], extensions })
 }
 
 impl Offer {
     fn timeout_seconds(&self, now: Timestamp) -> u64 {
         self.expires_at.since(now).as_secs().clamp(1, MAX_TIMEOUT_SECONDS)
+    }
+
+    fn extensions(&self) -> String {
+        match &self.signed {
+            Some(jws) => {
+                let others = EXTENSIONS.strip_suffix('}').expect("an object");
+                format!(r#"{others},"{OFFER_RECEIPT}":{}}}"#, offer_extension(jws))
+            }
+            None => EXTENSIONS.to_owned(),
+        }
     }
 
     fn short_description(&self) -> &str {
@@ -156,7 +168,7 @@ struct BodyV2<'a> {
     error: &'a str,
     resource: Resource<'a>,
     accepts: [AcceptV2<'a>; 1],
-    extensions: &'a RawValue,
+    extensions: Box<RawValue>,
 }
 
 #[derive(Serialize)]

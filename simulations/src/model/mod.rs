@@ -23,7 +23,7 @@ use engine::{
     payment::Rate,
     time::Timestamp,
     webhook::{Attempt, DeliveryRecord},
-    x402::Purpose,
+    x402::{Purpose, ReceiptKeys},
 };
 use storage::{EventRecord, Unmatched, Write};
 
@@ -67,6 +67,8 @@ pub(crate) struct StoreModel {
     pub(crate) periods: BTreeMap<(Month, MerchantId), Period>,
     /// The fee tiers; none before an administrator sets some.
     pub(crate) tiers: Option<Schedule>,
+    /// The keys that sign offers and receipts; none before their first use.
+    pub(crate) receipt_keys: Option<ReceiptKeys>,
     /// Named single values.
     pub(crate) notes: BTreeMap<&'static str, Vec<u8>>,
     /// The newest prices.
@@ -132,6 +134,7 @@ impl Observer {
             Write::Compliance { merchant, change } => self.model.stands(*merchant, change),
             Write::Invoice(invoicing) => self.model_invoice(invoicing),
             Write::FeeTiers { schedule, .. } => self.model.tiers = Some(schedule.clone()),
+            Write::ReceiptKeys { keys, .. } => self.model.receipt_keys = Some((**keys).clone()),
             Write::Note { name, value, .. } => drop(self.model.notes.insert(name, value.clone())),
             Write::Rate { rate, .. } => self.model.rate = Some(*rate),
             Write::BeginEpoch(_) => self.model.before_epoch.clone_from(&self.event_seqs),

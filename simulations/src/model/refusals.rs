@@ -160,6 +160,9 @@ impl Observer {
                 })
             }
             Write::FeeTiers { expected, .. } => self.model.tiers.as_ref().map_or(0, |tiers| tiers.version) != *expected,
+            Write::ReceiptKeys { expected, .. } => {
+                self.model.receipt_keys.as_ref().map_or(0, |keys| keys.version) != *expected
+            }
             Write::Compliance { merchant, change } => {
                 let status = self.model.compliance.get(merchant).cloned().unwrap_or_default();
                 match change {
@@ -256,6 +259,7 @@ fn name_of(write: &Write) -> &'static str {
         Write::Handle { .. } => "an unmatched transfer",
         Write::Invoice(_) => "an invoice",
         Write::FeeTiers { .. } => "the fee tiers",
+        Write::ReceiptKeys { .. } => "the receipt keys",
         Write::Compliance { .. } => "a compliance status",
         _ => "another row",
     }

@@ -47,6 +47,7 @@ fn fields_of(merchant: &Merchant) -> Vec<Field> {
         ("supportUrl", without_query(&merchant.support_url)),
         ("isActive", Some(merchant.is_active.to_string())),
         ("x402Enabled", Some(merchant.x402_enabled.to_string())),
+        ("restartEnabled", Some(merchant.restart_enabled.to_string())),
         ("apiKeys", Some(keys.collect::<Vec<_>>().join(", "))),
     ]
 }
@@ -177,6 +178,7 @@ impl Observer {
             }
             Write::Compliance { merchant, change } => has(compliance_actions(change), Some(*merchant), None),
             Write::FeeTiers { .. } => has(&["fee_tiers_changed"], None, None),
+            Write::ReceiptKeys { expected, .. } if *expected > 0 => has(&["receipt_key_rotated"], None, None),
             Write::Invoice(invoicing) => {
                 let is_new = invoicing.period.invoice.is_none();
                 let action = if is_new { "invoice_generated" } else { "invoice_renewed" };

@@ -337,6 +337,9 @@ impl Simulation {
         if store.fee_schedule().await? != model.tiers {
             return Ok(Some(format!("the fee tiers should be {:?}", model.tiers)));
         }
+        if store.receipt_keys().await? != model.receipt_keys {
+            return Ok(Some(format!("the receipt keys should be {:?}", model.receipt_keys)));
+        }
         let now = self.wall_of(&self.processes[0]);
         let mut totals: BTreeMap<MerchantId, BillingTotals> = BTreeMap::new();
         for merchant in self.merchant_ids() {

@@ -46,6 +46,7 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
                 stored.is_some_and(|stored| stored.invoice.as_ref() == Some(&invoicing.invoice))
             }
             Write::FeeTiers { schedule, .. } => store.fee_schedule().await?.as_ref() == Some(schedule),
+            Write::ReceiptKeys { keys, .. } => store.receipt_keys().await?.as_ref() == Some(&**keys),
             Write::Redeliver(delivery) => store.delivery(delivery.merchant, delivery.id).await?.is_some(),
             Write::Replay { delivery, .. } => {
                 let logged = store.delivery(delivery.merchant, delivery.id).await?;

@@ -53,7 +53,8 @@ const FIRST_VERSION: u64 = 1;
 const SLOT: i16 = 0;
 
 /// The single values that a database has, too, apart from notes.
-const SINGLES: [&str; 5] = [meta::CURSOR, meta::RATE, meta::MASTER_KEY, meta::FEE_TIERS, meta::EPOCHS];
+const SINGLES: [&str; 6] =
+    [meta::CURSOR, meta::RATE, meta::MASTER_KEY, meta::FEE_TIERS, meta::RECEIPT_KEYS, meta::EPOCHS];
 
 /// Passes every row to `put`.
 ///

@@ -53,7 +53,7 @@
 //! | [`AUDIT_BY_MERCHANT`] | merchant id, sequence number | - | an action by the merchant, or that concerns it | audit | never: append only |
 //! | [`ENGINES`] | engine id: **random** | lease: since, until | an engine that shares the store: start, every few seconds, stop | nothing: leases expire | when its lease ends |
 //! | [`DUTIES`] | duty | term, engine id | a change of the holder | primary data | never: 261 rows |
-//! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, notes, start of the log | each by its own write | - | never |
+//! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, receipt keys, notes, start of the log | each by its own write | - | never |
 //!
 //! Creating a payment writes to six tables: payments, slugs, payments by merchant, counts, days and deadlines; to the counts
 //! and the day once per group. With an idempotency key it writes to two more; with compliance limits it reads the merchant's
@@ -409,6 +409,8 @@ pub(crate) mod meta {
     pub(crate) const REWRITE_PENDING: &str = "rewrite pending";
     /// The fee tiers.
     pub(crate) const FEE_TIERS: &str = "fee tiers";
+    /// The keys that sign offers and receipts.
+    pub(crate) const RECEIPT_KEYS: &str = "receipt keys";
     /// The LSN at which the log begins: 16 bytes that identify the log, and the number of its first entry, 8 bytes.
     pub(crate) const LOG: &str = "log";
     /// The epochs of the store after the first, oldest first: 8 bytes each, big endian.

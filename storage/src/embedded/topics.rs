@@ -16,7 +16,7 @@ use engine::{
     reconciliation::{Day, LedgerEntry},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, EndpointHealth},
-    x402::ClaimRecord,
+    x402::{ClaimRecord, ReceiptKeys},
 };
 
 use crate::{
@@ -396,6 +396,11 @@ impl Duties for EmbeddedStore {
 impl Notes for EmbeddedStore {
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(move |snapshot| single::read(&snapshot.meta(), &meta::note(name)))
+    }
+
+    fn receipt_keys(&self) -> Read<'_, Option<ReceiptKeys>> {
+        let decode = |bytes: &[u8]| record::receipt_keys_from_bytes(bytes, &self.vault);
+        self.read(move |snapshot| single(snapshot, meta::RECEIPT_KEYS, decode))
     }
 }
 

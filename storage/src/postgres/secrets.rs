@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::{ids::MerchantId, merchant::Merchant};
+use engine::{ids::MerchantId, merchant::Merchant, x402::ReceiptKeys};
 
 use crate::{
     embedded::tables::meta,
@@ -62,6 +62,9 @@ pub(crate) async fn rotate(address: &Address, vault: &Vault) -> Result<(), OpenE
             let after = record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), vault);
             replace(&connection, id, &record, &after).await?;
         }
+        if let Some((record, keys)) = receipt_keys(&connection, vault).await? {
+            replace_receipt_keys(&connection, &record, &record::receipt_keys_to_bytes(&keys, vault)).await?;
+        }
         let sql = "INSERT INTO single_values AS t (name, version, value) VALUES ($1, 1, $2) \
                    ON CONFLICT (name) DO UPDATE SET version = t.version + 1, value = excluded.value";
         connection.query(sql, &[&meta::MASTER_KEY, &id]).await?;
@@ -78,6 +81,24 @@ async fn stored_key(connection: &Connection) -> Result<Option<Vec<u8>>, Fault> {
 async fn replace(connection: &Connection, id: MerchantId, before: &[u8], after: &[u8]) -> Result<(), Fault> {
     let sql = "UPDATE merchants SET record = $2 WHERE id = $1 AND record = $3";
     connection.query(sql, &[&Id(id.bits()), &after, &before]).await.map(drop)
+}
+
+async fn replace_receipt_keys(connection: &Connection, before: &[u8], after: &[u8]) -> Result<(), Fault> {
+    let sql = "UPDATE single_values SET version = version + 1, value = $2 WHERE name = $1 AND value = $3";
+    connection.query(sql, &[&meta::RECEIPT_KEYS, &after, &before]).await.map(drop)
+}
+
+/// Reads the keys that sign receipts, with their record. Damaged ones, which reads never return, are skipped.
+async fn receipt_keys(connection: &Connection, vault: &Vault) -> Result<Option<(Vec<u8>, ReceiptKeys)>, Fault> {
+    let rows = connection.query("SELECT value FROM single_values WHERE name = $1", &[&meta::RECEIPT_KEYS]).await?;
+    let Some(record) = rows.first().map(|row| column::<Vec<u8>>(row, 0)).transpose()? else { return Ok(None) };
+    match record::receipt_keys_from_bytes(&record, vault) {
+        Ok(keys) => Ok(Some((record, keys))),
+        Err(damage) => {
+            tracing::error!(%damage, "the receipt keys are damaged: not encrypted");
+            Ok(None)
+        }
+    }
 }
 
 /// Reads every merchant with its record. A damaged merchant, which reads never return, is skipped: it must not prevent the start.
@@ -105,6 +126,11 @@ async fn seal_plain(connection: &Connection, vault: &Vault) -> Result<(), OpenEr
             replace(connection, id, &record, &after).await?;
             sealed += 1;
         }
+    }
+    if let Some((record, keys)) = receipt_keys(connection, vault).await?
+        && record::receipt_keys_are_plain(&record) == Ok(true)
+    {
+        replace_receipt_keys(connection, &record, &record::receipt_keys_to_bytes(&keys, vault)).await?;
     }
     if sealed > 0 {
         tracing::info!(merchants = sealed, "webhook secrets of {sealed} merchants encrypted");

@@ -16,7 +16,7 @@ use engine::{
     reconciliation::{Day, LedgerEntry},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, EndpointHealth},
-    x402::ClaimRecord,
+    x402::{ClaimRecord, ReceiptKeys},
 };
 
 use crate::{
@@ -356,6 +356,10 @@ impl AuditLog for PostgresStore {
 impl Notes for PostgresStore {
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(async move { business::value(&self.readers, &meta::note(name)).await })
+    }
+
+    fn receipt_keys(&self) -> Read<'_, Option<ReceiptKeys>> {
+        self.read(business::receipt_keys(&self.readers, self.vault()))
     }
 }
 

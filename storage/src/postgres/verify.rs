@@ -391,6 +391,7 @@ impl Verifier<'_> {
                 meta::RATE => record::rate_from_bytes(&value).map(drop),
                 meta::EPOCHS => record::epochs_from_bytes(&value).map(drop),
                 meta::FEE_TIERS => record::schedule_from_bytes(&value).map(drop),
+                meta::RECEIPT_KEYS => record::receipt_keys_version(&value).map(drop),
                 _ => Ok(()),
             };
             report.read("single_values", &name, read);

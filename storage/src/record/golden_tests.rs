@@ -293,6 +293,7 @@ fn a_merchant_has_these_bytes() {
         support_url: Some("https://s".to_owned()),
         is_active: true,
         x402_enabled: false,
+        restart_enabled: true,
         is_admin: true,
         created_at: at(1_000),
         updated_at: at(2_000),
@@ -327,7 +328,7 @@ fn a_merchant_has_these_bytes() {
          043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037401748b88506623277687365635f41 \
          5145424151454241514542415145424151454241514542415145424151454241514542415145424151453d6a370a32 \
          77687365635f4167494341674943416749434167494341674943416749434167494341674943416749434167494341 \
-         67493d10a846a2010968747470733a2f2f73aa01060a0408031005b00101",
+         67493d10a846a2010968747470733a2f2f73aa01060a0408031005b00101b80101",
         |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault).map(Arc::unwrap_or_clone),
     );
 }

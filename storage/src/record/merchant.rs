@@ -14,7 +14,7 @@ use prost::Message;
 
 use crate::record::{
     ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
-    vault::{StoredSecret, Vault},
+    vault::{Vault, plain_and_sealed},
     wire::{Bits, Damage, account, array, id, seal, time, unseal},
 };
 
@@ -59,6 +59,8 @@ struct MerchantRecord {
     /// The event types that its endpoint subscribes to, one bit each.
     #[prost(uint32, tag = "22")]
     webhook_events: u32,
+    #[prost(bool, tag = "23")]
+    restart_enabled: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -160,6 +162,7 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         support_url: merchant.support_url,
         is_active: merchant.is_active,
         x402_enabled: merchant.x402_enabled,
+        restart_enabled: merchant.restart_enabled,
         is_admin: merchant.is_admin,
         created_at_ms: merchant.created_at.millis(),
         updated_at_ms: merchant.updated_at.millis(),
@@ -170,13 +173,6 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         ownership: ownership_to_record(merchant.ownership),
     };
     seal(VERSION, &record)
-}
-
-fn plain_and_sealed(stored: StoredSecret) -> (String, Vec<u8>) {
-    match stored {
-        StoredSecret::Plain(text) => (text, Vec::new()),
-        StoredSecret::Sealed(bytes) => (String::new(), bytes),
-    }
 }
 
 fn key_to_record(key: ApiKey) -> KeyRecord {
@@ -226,7 +222,7 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
         "accountVerification": ownership.verification_status().as_str(),
         "pendingAccount": ownership.pending.map(|pending| pending.account.to_string()), "iconUrl": record.icon_url,
         "webhookUrl": record.webhook_url, "supportUrl": record.support_url, "isActive": record.is_active,
-        "x402Enabled": record.x402_enabled, "isAdmin": record.is_admin,
+        "x402Enabled": record.x402_enabled, "restartEnabled": record.restart_enabled, "isAdmin": record.is_admin,
         "createdAt": time(record.created_at_ms).to_string(), "updatedAt": time(record.updated_at_ms).to_string(),
         "keys": keys.collect::<Vec<_>>(),
     }))
@@ -270,6 +266,7 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
         support_url: record.support_url,
         is_active: record.is_active,
         x402_enabled: record.x402_enabled,
+        restart_enabled: record.restart_enabled,
         is_admin: record.is_admin,
         created_at: time(record.created_at_ms),
         updated_at: time(record.updated_at_ms),

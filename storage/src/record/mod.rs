@@ -17,6 +17,7 @@ pub(crate) mod merchant;
 pub(crate) mod ownership;
 pub(crate) mod payment;
 pub(crate) mod rate;
+pub(crate) mod receipts;
 pub(crate) mod summary;
 pub(crate) mod sums;
 pub(crate) mod transfer;
@@ -44,6 +45,9 @@ pub(crate) use merchant::{
 };
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 pub(crate) use rate::{rate_from_bytes, rate_to_bytes};
+pub(crate) use receipts::{
+    receipt_keys_are_plain, receipt_keys_from_bytes, receipt_keys_to_bytes, receipt_keys_to_json, receipt_keys_version,
+};
 pub(crate) use summary::{summary_from_bytes, summary_to_bytes};
 pub(crate) use sums::{sums_from_bytes, sums_to_bytes};
 pub(crate) use transfer::{transfer_from_bytes, transfer_to_bytes};

@@ -1,4 +1,4 @@
-//! Encryption at rest: sealing of webhook secrets, and the change of the master key.
+//! Encryption at rest: sealing of webhook secrets and of the key that signs receipts, and the change of the master key.
 
 use std::{
     collections::BTreeMap,
@@ -140,18 +140,44 @@ impl Vault {
     }
 
     pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> StoredSecret {
+        self.seal_at(&place(merchant, field), text)
+    }
+
+    pub(crate) fn open(&self, merchant: MerchantId, field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
+        self.open_at(&place(merchant, field), field, sealed)
+    }
+
+    /// Seals a secret of the installation, which belongs to no merchant.
+    pub(crate) fn seal_own(&self, field: &str, text: &str) -> StoredSecret {
+        self.seal_at(field.as_bytes(), text)
+    }
+
+    /// Opens a secret of the installation.
+    pub(crate) fn open_own(&self, field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
+        self.open_at(field.as_bytes(), field, sealed)
+    }
+
+    fn seal_at(&self, place: &[u8], text: &str) -> StoredSecret {
         match &self.current {
             Some(_) if mutant!("secrets-not-encrypted") => StoredSecret::Plain(text.to_owned()),
-            Some(key) => StoredSecret::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
+            Some(key) => StoredSecret::Sealed(key.seal(place, text.as_bytes())),
             None => StoredSecret::Plain(text.to_owned()),
         }
     }
 
-    pub(crate) fn open(&self, merchant: MerchantId, field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
+    fn open_at(&self, place: &[u8], field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
         let keys = [&self.current, &self.previous].into_iter().flatten();
-        let text = keys.into_iter().find_map(|key| key.open(&place(merchant, field), sealed));
+        let text = keys.into_iter().find_map(|key| key.open(place, sealed));
         let text = text.and_then(|text| String::from_utf8(text).ok());
         text.ok_or_else(|| Damage::Value { field, value: "opened with this master key".to_owned() })
+    }
+}
+
+/// Returns the two fields of a stored secret, one of which is empty.
+pub(crate) fn plain_and_sealed(stored: StoredSecret) -> (String, Vec<u8>) {
+    match stored {
+        StoredSecret::Plain(text) => (text, Vec::new()),
+        StoredSecret::Sealed(bytes) => (String::new(), bytes),
     }
 }
 

@@ -17,7 +17,7 @@ use engine::{
     payment::{Credit, Payment, Rate, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth, Trigger},
-    x402::{ClaimOutcome, ClaimRecord, Purpose},
+    x402::{ClaimOutcome, ClaimRecord, Purpose, ReceiptKeys},
 };
 use proptest::prelude::*;
 use storage::{
@@ -50,6 +50,7 @@ pub(crate) struct Model {
     periods: BTreeMap<(Month, MerchantId), Period>,
     invoice_sessions: BTreeMap<PaymentId, (Month, MerchantId)>,
     tiers: Option<Schedule>,
+    receipt_keys: Option<ReceiptKeys>,
     /// Merchants whose periods the batch changes, so that it cannot invoice them.
     sold: BTreeSet<MerchantId>,
     /// Transfers that the batch writes, and their sequence numbers. Each can be written once.
@@ -268,6 +269,12 @@ impl Model {
                     return Err(conflict());
                 }
                 self.tiers = Some(schedule.clone());
+            }
+            Write::ReceiptKeys { keys, expected } => {
+                if self.receipt_keys.as_ref().map_or(0, |keys| keys.version) != *expected {
+                    return Err(conflict());
+                }
+                self.receipt_keys = Some((**keys).clone());
             }
             Write::Rate { rate, expected } => {
                 if self.rate.map(|rate| rate.at) != *expected {
@@ -502,6 +509,7 @@ pub(crate) async fn compare(store: &impl Store, model: &Model) {
     }
     assert_eq!(store.cursor().await.unwrap(), model.cursor);
     assert_eq!(store.rate().await.unwrap(), model.rate);
+    assert_eq!(store.receipt_keys().await.unwrap(), model.receipt_keys);
     for name in ["a", "b"] {
         assert_eq!(store.note(name).await.unwrap().as_ref(), model.notes.get(name));
     }

@@ -9,7 +9,7 @@ use engine::{
     money::HivePrice,
     payment::{Claim, ClaimFinality, Credit, FeeMode, Finality, Rate, State},
     webhook::{Delivery, Trigger},
-    x402::{ClaimOutcome, Reason},
+    x402::{ClaimOutcome, Reason, ReceiptKey, ReceiptKeys},
 };
 use proptest::prelude::*;
 use storage::{Batch, Handling, HoldReason, Invoicing, Write};
@@ -41,6 +41,7 @@ pub(crate) enum Try {
     Note { name: bool, value: u8 },
     Invoice { which: usize, session: u64, cents: u64, carried: i64, wrong: u8 },
     Tiers { wrong: u8 },
+    ReceiptKeys { seed: u8, wrong: u8 },
 }
 
 /// Returns 0 in most cases; a tenth of the writes expect something stale.
@@ -80,6 +81,7 @@ pub(crate) fn tries() -> impl Strategy<Value = Try> {
         3 => (0..9usize, 1..8u64, 0..3u64, prop_oneof![3 => Just(0i64), 1 => -9..0i64], wrong())
             .prop_map(|(which, session, cents, carried, wrong)| Try::Invoice { which, session, cents, carried, wrong }),
         1 => wrong().prop_map(|wrong| Try::Tiers { wrong }),
+        1 => (0..9u8, wrong()).prop_map(|(seed, wrong)| Try::ReceiptKeys { seed, wrong }),
     ]
 }
 
@@ -234,6 +236,14 @@ impl Try {
                 let tiers = [RawTier { min_cents: 0, max_cents: None, percent_ten_thousandths: 15_000 }];
                 let tiers = Tiers::check(&tiers).unwrap();
                 Write::FeeTiers { schedule: Schedule { version: expected + 1, tiers, updated_at: START }, expected }
+            }
+            Self::ReceiptKeys { seed, wrong } => {
+                let key = ReceiptKey::new([seed; 32]);
+                let first = || ReceiptKeys::create(key.clone(), START);
+                let mut keys = model.receipt_keys.as_ref().map_or_else(first, |keys| keys.rotate(key.clone(), START));
+                keys.version += u64::from(wrong);
+                let expected = keys.version - 1;
+                Write::ReceiptKeys { keys: Box::new(keys), expected }
             }
             Self::Transfer { .. } => return None,
             Self::Note { name, value } => {

@@ -157,6 +157,7 @@ pub(crate) async fn agree(embedded: &EmbeddedStore, postgres: &PostgresStore) {
         cursor();
         rate();
         fee_schedule();
+        receipt_keys();
         in_flight();
         billing_accounts(at(100));
         reconciled_days(None, 100);

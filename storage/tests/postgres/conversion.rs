@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use engine::x402::{ReceiptKey, ReceiptKeys};
 use proptest::test_runner::TestRunner;
 use storage::{
-    Address, Connections, EmbeddedStore, Idle, MasterKey, OpenError, Options, PostgresStore, Progress, Report, Vault,
-    prelude::*,
+    Address, Batch, Connections, EmbeddedStore, Idle, MasterKey, OpenError, Options, PostgresStore, Progress, Report,
+    Vault, Write, prelude::*,
 };
 
 use crate::{
@@ -172,7 +173,7 @@ fn a_database_that_is_not_empty_is_refused() {
 }
 
 fn a_store_in_use_is_refused() {
-    use storage::{Batch, EngineId, Write};
+    use storage::EngineId;
 
     runtime().block_on(async {
         let target = tempfile::tempdir().unwrap();
@@ -221,10 +222,19 @@ fn the_master_key_of_a_database_is_rotated() {
     runtime().block_on(async {
         let database = database();
         let key = |byte: u8| Some(MasterKey::new([byte; 32]));
+        // Stored unencrypted first, so that the first start with a key encrypts it.
+        let store = open_database(&database, None).await.unwrap();
+        let keys = ReceiptKeys::create(ReceiptKey::new([6; 32]), START);
+        store.commit(Batch::of(Write::ReceiptKeys { keys: Box::new(keys.clone()), expected: 0 })).await.unwrap();
+        store.close().await;
         let store = open_database(&database, Some(1)).await.unwrap();
+        assert_eq!(store.receipt_keys().await.unwrap().as_ref(), Some(&keys));
         for number in 1..=3 {
             store.commit(register(&merchant(number))).await.unwrap();
         }
+        let keys = keys.rotate(ReceiptKey::new([7; 32]), START);
+        let write = Write::ReceiptKeys { keys: Box::new(keys.clone()), expected: 1 };
+        store.commit(Batch::of(write)).await.unwrap();
         store.close().await;
         let wrong = PostgresStore::rotate_master_key(&database, &Vault::new(key(2), key(9))).await;
         assert!(matches!(wrong, Err(OpenError::MasterKey { is_given: true })), "{wrong:?}");
@@ -239,6 +249,7 @@ fn the_master_key_of_a_database_is_rotated() {
             assert_eq!(stored.secrets.current.reveal(), merchant(number).secrets.current.reveal());
         }
         assert_eq!(store.secrets().await.unwrap().sealed, 3);
+        assert_eq!(store.receipt_keys().await.unwrap(), Some(keys));
         store.close().await;
         let report = PostgresStore::verify_database(&database).await.unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);

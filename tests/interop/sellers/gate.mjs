@@ -1,11 +1,14 @@
-// Pays a gate with @x402/fetch and verifies its signed receipt with @x402/extensions.
+// Pays a gate with @x402/fetch and verifies its signed offer and receipt with @x402/extensions.
 //
 //   HIVETILL_RPC=… HIVETILL_ACCOUNT=alice HIVETILL_KEY=5… node gate.mjs http://127.0.0.1:8402
 
 import assert from 'node:assert/strict';
 
 import { x402Client } from '@x402/core/client';
-import { extractReceiptPayload, verifyReceiptSignatureJWS } from '@x402/extensions/offer-receipt';
+import {
+  extractOffersFromPaymentRequired, extractReceiptPayload, findAcceptsObjectFromSignedOffer, verifyOfferSignatureJWS,
+  verifyReceiptMatchesOffer, verifyReceiptSignatureJWS,
+} from '@x402/extensions/offer-receipt';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { registerHive } from 'x402-hive';
 
@@ -15,7 +18,14 @@ const url = `${gate}/report`;
 
 const json = (text) => JSON.parse(Buffer.from(text, 'base64'));
 
-assert.equal((await fetch(url)).status, 402);
+const unpaid = await fetch(url);
+assert.equal(unpaid.status, 402);
+const required = json(unpaid.headers.get('payment-required'));
+const [offer] = extractOffersFromPaymentRequired(required);
+assert.equal(findAcceptsObjectFromSignedOffer(offer, required.accepts), required.accepts[0]);
+const terms = await verifyOfferSignatureJWS(offer);
+assert.equal(terms.resourceUrl, url);
+assert.ok(terms.validUntil > Date.now() / 1000, `valid until ${terms.validUntil}`);
 
 let payment = null;
 const recorded = async (request) => {
@@ -47,6 +57,8 @@ const [header, payload, signature] = receipt.signature.split('.');
 const { keys } = await (await fetch(`${gate}/.well-known/jwks.json`)).json();
 const published = keys.find(({ kid }) => kid === JSON.parse(Buffer.from(header, 'base64url')).kid);
 assert.deepEqual(await verifyReceiptSignatureJWS(receipt, published), verified);
+assert.deepEqual(await verifyOfferSignatureJWS(offer, published), terms);
+assert.ok(verifyReceiptMatchesOffer(receipt, terms, [account]));
 
 const forged = Buffer.from(payload, 'base64url').toString().replace(account, 'mallory');
 const parts = [header, Buffer.from(forged).toString('base64url'), signature];

@@ -49,7 +49,7 @@ impl Facilitator {
         payload: &PaymentPayload,
         idempotency_key: &str,
     ) -> Judged<Settled> {
-        let request = v1::SettlePaymentRequest { payment: Some(payment(price, resource, payload)) };
+        let request = v1::SettlePaymentRequest { payment: Some(payment(price, resource, payload)), resource: None };
         let key = HeaderValue::from_str(idempotency_key).ok();
         let caller = Caller { idempotency_key: key, ..self.caller.clone() };
         let response = self.engine.settle_payment(caller.request(request)).await?.into_inner();

@@ -158,13 +158,14 @@ impl Call<'_> {
             return result;
         };
         let url = self.tool.url();
-        let Some(payment) = payment else { return payment_required(price, &url, None) };
+        let signed = self.gate.signed_offer(price, &url);
+        let Some(payment) = payment else { return payment_required(price, &url, None, signed.as_deref()) };
         let payload = match read(&payment) {
             Ok(payload) => payload,
-            Err(denial) => return payment_required(price, &url, Some(&denial)),
+            Err(denial) => return payment_required(price, &url, Some(&denial), signed.as_deref()),
         };
         let sale = Sale { price, url: &url, payload: &payload };
-        self.pay(&sale).await.unwrap_or_else(|unsettled| refused(&unsettled, price, &url))
+        self.pay(&sale).await.unwrap_or_else(|unsettled| refused(&unsettled, price, &url, signed.as_deref()))
     }
 
     async fn pay(&self, sale: &Sale<'_>) -> Result<CallToolResult, Unsettled> {
@@ -198,7 +199,7 @@ impl Call<'_> {
 
     /// Adds the receipt; the end of the response marks the payment as served.
     fn deliver(&self, result: CallToolResult, claim: Claim, sale: &Sale<'_>, settled: &Settled) -> CallToolResult {
-        let receipt = offer::settlement(settled, self.gate.extensions(sale.url, settled));
+        let receipt = offer::settlement(settled, self.gate.receipt(sale.url, settled).as_deref());
         self.origin.slot.put(claim);
         with_settlement(result, receipt)
     }
@@ -236,10 +237,10 @@ fn read(payment: &Value) -> Result<PaymentPayload, Denial> {
     PaymentPayload::parse(text.as_bytes()).map_err(|refused| denial(refused.reason, refused.message))
 }
 
-/// Returns the requirements; with a denial, also why the submitted payment was refused.
-fn payment_required(price: &Price, url: &str, denial: Option<&Denial>) -> CallToolResult {
+/// Returns the requirements with their signed offer (JWS), if there is one; with a denial, also why the submitted payment was refused.
+fn payment_required(price: &Price, url: &str, denial: Option<&Denial>, signed: Option<&str>) -> CallToolResult {
     let reason = denial.map_or("payment_required", |denial| denial.reason.as_str());
-    let result = CallToolResult::structured_error(offer::required_v2(price, url, reason));
+    let result = CallToolResult::structured_error(offer::required_v2(price, url, reason, signed));
     match denial {
         Some(denial) => with_settlement(result, offer::denied(denial)),
         None => result,
@@ -248,10 +249,10 @@ fn payment_required(price: &Price, url: &str, denial: Option<&Denial>) -> CallTo
 
 /// Returns the result for a payment that is not settled. A payment whose outcome is open gets no new price, so that no client
 /// pays twice.
-fn refused(unsettled: &Unsettled, price: &Price, url: &str) -> CallToolResult {
+fn refused(unsettled: &Unsettled, price: &Price, url: &str, signed: Option<&str>) -> CallToolResult {
     let denial = match unsettled {
         Unsettled::Denied(denial) | Unsettled::Used(denial) => {
-            return payment_required(price, url, Some(denial));
+            return payment_required(price, url, Some(denial), signed);
         }
         Unsettled::Busy(denial) | Unsettled::Pending(denial) | Unsettled::Unjudged(denial) => denial,
     };
@@ -297,7 +298,7 @@ mod tests {
             (Unsettled::Unjudged(denial(Reason::UnexpectedSettleError)), false),
         ];
         for (unsettled, has_price) in cases {
-            let result = serde_json::to_value(refused(&unsettled, &price(), "mcp://tool/report")).unwrap();
+            let result = serde_json::to_value(refused(&unsettled, &price(), "mcp://tool/report", None)).unwrap();
             let (content, meta) = (&result["structuredContent"], &result["_meta"][SETTLEMENT]);
             assert_eq!((&result["isError"], content["accepts"].is_array()), (&json!(true), has_price), "{result}");
             let texts = result["content"].as_array().unwrap();

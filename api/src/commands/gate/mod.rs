@@ -11,7 +11,6 @@ mod ledger;
 mod mcp;
 mod offer;
 mod proxy;
-mod receipt;
 mod routes;
 mod state;
 mod tools;
@@ -26,7 +25,11 @@ use std::{
     sync::Arc,
 };
 
-use engine::merchant::Registration;
+use engine::{
+    account::AccountName,
+    merchant::Registration,
+    x402::{ReceiptKey, Signer},
+};
 use http::Request;
 use hyper::body::Incoming;
 use proto::Engine;
@@ -51,7 +54,6 @@ use facilitator::Facilitator;
 use ledger::{Ledger, Payment};
 use mcp::Endpoint;
 use proxy::Gate;
-use receipt::Signer;
 use routes::Routes;
 use upstream::Upstream;
 
@@ -59,7 +61,7 @@ use upstream::Upstream;
 const SOCKET: &str = "gate.sock";
 /// The file with the API key of the gate's own merchant.
 const KEY_FILE: &str = "gate-api-key";
-/// The file with the secret key that signs receipts.
+/// The file with the secret key that signs offers and receipts.
 const RECEIPT_KEY_FILE: &str = "receipt-key";
 
 /// Arguments of `hivetill gate`.
@@ -140,12 +142,12 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     end
 }
 
-/// Returns the signer of receipts, with the key in the gate's directory; generates a key if there is none.
+/// Returns the signer of offers and receipts, with the key in the gate's directory; generates a key if there is none.
 fn signer(directory: &Path) -> Result<Signer, Failure> {
     let path = directory.join(RECEIPT_KEY_FILE);
     let secret = files::secret(&path)?;
     let invalid = || Failure::Other(format!("{}: a receipt key must be 64 hex characters", path.display()));
-    Signer::from_hex(&secret).ok_or_else(invalid)
+    ReceiptKey::from_hex(&secret).map(|key| Signer::new(&key)).ok_or_else(invalid)
 }
 
 /// The facilitator, and its engine where that is in this process.

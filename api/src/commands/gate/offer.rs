@@ -1,7 +1,7 @@
 //! The responses of the gate about payments: requirements of both versions, refusals, receipts, and the list of its
 //! routes.
 
-use engine::x402::{NETWORK, Reason, SCHEME, encode_header};
+use engine::x402::{NETWORK, OFFER_RECEIPT, Reason, SCHEME, encode_header, offer_extension, receipt_extension};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -45,13 +45,17 @@ fn accept_v2(price: &Price) -> Value {
     })
 }
 
-/// Returns the requirements of version 2.
-pub(super) fn required_v2(price: &Price, url: &str, error: &str) -> Value {
-    json!({
+/// Returns the requirements of version 2, with their signed offer (JWS) if there is one.
+pub(super) fn required_v2(price: &Price, url: &str, error: &str, signed: Option<&str>) -> Value {
+    let mut required = json!({
         "x402Version": 2, "error": error,
         "resource": { "url": url, "description": price.description, "mimeType": price.mime_type },
         "accepts": [accept_v2(price)],
-    })
+    });
+    if let Some(jws) = signed {
+        required["extensions"] = json!({ (OFFER_RECEIPT): offer_extension(jws) });
+    }
+    required
 }
 
 fn required_v1(price: &Price, url: &str, error: &str) -> Value {
@@ -86,8 +90,14 @@ pub(super) fn refusal(status: StatusCode, reason: &str, message: &str) -> Respon
     json_response(status, &json!({ "error": reason, "reason": reason, "statusMessage": message }))
 }
 
-/// Returns a 402 response with the requirements; with a denial, it names the reason why the submitted payment was refused.
-pub(super) fn payment_required(price: &Price, url: &str, denial: Option<&Denial>) -> Response<Body> {
+/// Returns a 402 response with the requirements and their signed offer (JWS), if there is one; with a denial, it names the
+/// reason why the submitted payment was refused.
+pub(super) fn payment_required(
+    price: &Price,
+    url: &str,
+    denial: Option<&Denial>,
+    signed: Option<&str>,
+) -> Response<Body> {
     let reason = denial.map_or("payment_required", |denial| denial.reason.as_str());
     let first = required_v1(price, url, reason);
     let mut body = first.clone();
@@ -99,7 +109,7 @@ pub(super) fn payment_required(price: &Price, url: &str, denial: Option<&Denial>
     let mut response = json_response(StatusCode::PAYMENT_REQUIRED, &body);
     let headers = response.headers_mut();
     headers.insert(REQUIREMENTS_V1, encoded(&first));
-    headers.insert(REQUIREMENTS_V2, encoded(&required_v2(price, url, reason)));
+    headers.insert(REQUIREMENTS_V2, encoded(&required_v2(price, url, reason, signed)));
     if let Some(denial) = denial {
         insert_receipt(headers, &denied(denial));
     }
@@ -128,20 +138,20 @@ pub(super) fn denied(denial: &Denial) -> Value {
     })
 }
 
-/// Returns the settlement response of a settled payment, with its extensions.
-pub(super) fn settlement(settled: &Settled, extensions: Option<Value>) -> Value {
+/// Returns the settlement response of a settled payment, with its signed receipt (JWS) if there is one.
+pub(super) fn settlement(settled: &Settled, signed: Option<&str>) -> Value {
     let mut receipt = json!({
         "success": true, "transaction": settled.tx_id, "network": NETWORK, "payer": settled.payer, "txId": settled.tx_id,
     });
-    if let Some(extensions) = extensions {
-        receipt["extensions"] = extensions;
+    if let Some(jws) = signed {
+        receipt["extensions"] = json!({ (OFFER_RECEIPT): receipt_extension(jws) });
     }
     receipt
 }
 
-/// Adds the outcome of a settled payment, with the extensions of the settlement response.
-pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, extensions: Option<Value>) {
-    insert_receipt(headers, &settlement(settled, extensions));
+/// Adds the outcome of a settled payment, with its signed receipt (JWS) if there is one.
+pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, signed: Option<&str>) {
+    insert_receipt(headers, &settlement(settled, signed));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));
 }
 

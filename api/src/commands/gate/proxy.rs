@@ -6,13 +6,14 @@ use std::{
     collections::BTreeSet,
     net::IpAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use actors::{environment::Clock as _, system::SystemClock};
 use engine::{
     hive::Pack,
     ledger::TxId,
-    x402::{HeaderError, MAX_HEADER_BYTES, PaymentPayload, Reason},
+    x402::{HeaderError, MAX_HEADER_BYTES, OfferTerms, PaymentPayload, Reason, ReceiptTerms, Signer, key_set},
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt as _;
@@ -27,7 +28,6 @@ use super::{
     facilitator::Facilitator,
     ledger::Ledger,
     offer::{self, Denial, Settled},
-    receipt::Signer,
     routes::{Matched, Price, Routes},
     state::Step,
     upstream::{Upstream, target},
@@ -47,7 +47,7 @@ pub(super) struct Gate {
     pub(super) upstream: Upstream,
     pub(super) facilitator: Facilitator,
     pub(super) ledger: Ledger,
-    /// `None` if receipts are unsigned.
+    /// `None` if offers and receipts are unsigned.
     signer: Option<Signer>,
     /// Payments whose requests are being served.
     pub(super) in_flight: Mutex<BTreeSet<TxId>>,
@@ -57,6 +57,7 @@ pub(super) struct Gate {
 enum Shown {
     Nothing,
     Payment(Box<PaymentPayload>),
+    Refused(Box<Denial>),
     Response(Box<Response<Body>>),
 }
 
@@ -72,6 +73,18 @@ impl Gate {
         Self { routes, base, upstream, facilitator, ledger, signer, in_flight: Mutex::default() }
     }
 
+    /// Returns a 402 response with the requirements and their signed offer.
+    fn payment_required(&self, price: &Price, url: &str, denial: Option<&Denial>) -> Response<Body> {
+        offer::payment_required(price, url, denial, self.signed_offer(price, url).as_deref())
+    }
+
+    /// Signs the offer of a resource.
+    pub(super) fn signed_offer(&self, price: &Price, url: &str) -> Option<String> {
+        let valid_until = SystemClock.now() + Duration::from_secs(price.timeout_seconds);
+        let terms = OfferTerms { url, amount: price.amount, pay_to: &price.pay_to, valid_until };
+        self.signer.as_ref().map(|signer| signer.sign_offer(&terms))
+    }
+
     /// Serves one request.
     pub(super) async fn serve(self: Arc<Self>, request: Request<Incoming>, client_ip: IpAddr) -> Response<Body> {
         let path = request.uri().path();
@@ -79,7 +92,7 @@ impl Gate {
             return offer::json_response(StatusCode::OK, &offer::discovery(&self.routes, &self.base));
         }
         if let (KEY_SET, &Method::GET, Some(signer)) = (path, request.method(), &self.signer) {
-            return offer::json_response(StatusCode::OK, &signer.key_set());
+            return offer::json_response(StatusCode::OK, &key_set([signer.public()]));
         }
         if path == HEALTH {
             return offer::json_response(StatusCode::OK, &serde_json::json!({ "status": "ok" }));
@@ -119,8 +132,9 @@ impl Gate {
     ) -> Response<Body> {
         // Only a deliberate request pays.
         let is_meant = request.method() != Method::HEAD && request.method() != Method::OPTIONS;
-        let payload = match if is_meant { shown(request.headers(), price, url) } else { Shown::Nothing } {
-            Shown::Nothing => return offer::payment_required(price, url, None),
+        let payload = match if is_meant { shown(request.headers()) } else { Shown::Nothing } {
+            Shown::Nothing => return self.payment_required(price, url, None),
+            Shown::Refused(denial) => return self.payment_required(price, url, Some(&denial)),
             Shown::Response(response) => return *response,
             Shown::Payment(payload) => payload,
         };
@@ -129,27 +143,27 @@ impl Gate {
         let sale = Sale { price, url, payload: &payload };
         let claim = match Claim::take(&self, tx_id, wanted) {
             Ok(claim) => claim,
-            Err(unsettled) => return refused(&unsettled, &sale),
+            Err(unsettled) => return refused(&self, &unsettled, &sale),
         };
         let (head, body) = request.into_parts();
         let visit = Visit { claim, sale, client_ip };
         match visit.run(&head, body).await {
             Ok(response) => response,
             Err(Early::Response(response)) => *response,
-            Err(Early::Unsettled(unsettled)) => refused(&unsettled, &sale),
+            Err(Early::Unsettled(unsettled)) => refused(&self, &unsettled, &sale),
         }
     }
 
-    /// Returns the extensions of the settlement response of a served request: its signed receipt. Only a served request has
-    /// one, because it confirms the service as well as the payment.
-    pub(super) fn extensions(&self, url: &str, settled: &Settled) -> Option<Value> {
-        let sign = |signer: &Signer| signer.receipt(url, &settled.payer, &settled.tx_id, SystemClock.now());
-        self.signer.as_ref().map(sign)
+    /// Signs the receipt of a served request. Only a served request has one, because it confirms the service as well as the
+    /// payment.
+    pub(super) fn receipt(&self, url: &str, settled: &Settled) -> Option<String> {
+        let terms = ReceiptTerms { url, payer: &settled.payer, tx_id: &settled.tx_id, issued_at: SystemClock.now() };
+        self.signer.as_ref().map(|signer| signer.sign_receipt(&terms))
     }
 }
 
 /// Reads the payment of a request.
-fn shown(headers: &HeaderMap, price: &Price, url: &str) -> Shown {
+fn shown(headers: &HeaderMap) -> Shown {
     let mut values = PAYMENTS.iter().flat_map(|name| headers.get_all(*name));
     let (value, more) = (values.next(), values.next());
     let malformed = |status, message: &str| {
@@ -166,7 +180,7 @@ fn shown(headers: &HeaderMap, price: &Price, url: &str) -> Shown {
             Ok(Ok(Err(refused))) => {
                 let denial =
                     Denial { reason: refused.reason, message: refused.message.clone(), payer: None, tx_id: None };
-                Shown::Response(Box::new(offer::payment_required(price, url, Some(&denial))))
+                Shown::Refused(Box::new(denial))
             }
             Ok(Err(HeaderError::TooLong)) => {
                 let message = format!("the payment header has more than {MAX_HEADER_BYTES} bytes");
@@ -244,8 +258,8 @@ impl Visit<'_> {
     /// owed.
     fn deliver(self, response: Response<reqwest::Body>, settled: &Settled) -> Response<Body> {
         let (mut head, inner) = response.into_parts();
-        let extensions = self.claim.gate.extensions(self.sale.url, settled);
-        offer::insert_settled(&mut head.headers, settled, extensions);
+        let receipt = self.claim.gate.receipt(self.sale.url, settled);
+        offer::insert_settled(&mut head.headers, settled, receipt.as_deref());
         Response::from_parts(head, Delivery::new(inner, self.claim).boxed())
     }
 }
@@ -266,9 +280,9 @@ fn unreachable_upstream(why: &str) -> Response<Body> {
 
 /// Returns the response to a payment that is not settled. A used or pending one gets no new price, so that no client pays
 /// twice.
-fn refused(unsettled: &Unsettled, sale: &Sale<'_>) -> Response<Body> {
+fn refused(gate: &Gate, unsettled: &Unsettled, sale: &Sale<'_>) -> Response<Body> {
     match unsettled {
-        Unsettled::Denied(denial) => offer::payment_required(sale.price, sale.url, Some(denial)),
+        Unsettled::Denied(denial) => gate.payment_required(sale.price, sale.url, Some(denial)),
         Unsettled::Used(denial) | Unsettled::Busy(denial) => offer::payment_refused(StatusCode::CONFLICT, denial),
         Unsettled::Pending(denial) => offer::payment_refused(StatusCode::PAYMENT_REQUIRED, denial),
         Unsettled::Unjudged(denial) => offer::payment_refused(StatusCode::SERVICE_UNAVAILABLE, denial),

@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod call;
+pub(crate) mod compression;
 pub(crate) mod error;
 pub(crate) mod error_bodies;
 pub(crate) mod file;

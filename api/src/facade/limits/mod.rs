@@ -83,6 +83,17 @@ impl Edge {
         self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
     }
 
+    /// Counts a payment that a customer starts again, at the rate of its merchant's own writes.
+    ///
+    /// # Errors
+    /// `rate_limited` if the rate is reached.
+    pub(crate) fn count_restart(&self, merchant_id: &str) -> Result<(), ApiError> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        // Counted separately from the writes, so that customers cannot use up the merchant's own.
+        let caller = digest(&[&b"restart "[..], merchant_id.as_bytes()].concat());
+        limits.check(LimitKind::Writes, caller).map(drop).map_err(|limited| limited.error)
+    }
+
     /// Checks whether an IP address has attempts left to pay a session, without counting one.
     ///
     /// # Errors

@@ -230,6 +230,25 @@ fn health_checks_and_the_dashboard_are_not_limited_here() {
 }
 
 #[test]
+fn restarts_have_the_rate_of_writes_and_use_up_no_writes_of_the_merchant() {
+    let Fixture { limits, clock } = Fixture::open();
+    let edge = Edge { limits: Some(limits), ..Edge::default() };
+    for _ in 0..3 {
+        edge.count_restart("mer_1").expect("the burst of the writes");
+    }
+    let refused = edge.count_restart("mer_1").expect_err("limited");
+    assert_eq!((refused.reason, refused.retry_after_seconds), (Reason::RateLimited, Some(1)));
+    edge.count_restart("mer_2").expect("another merchant");
+    clock.fetch_add(1_000, Ordering::Relaxed);
+    edge.count_restart("mer_1").expect("a second later");
+    let fixture = Fixture { limits: edge.limits.expect("limits"), clock };
+    for _ in 0..3 {
+        fixture.write("mer_1").expect("the merchant's own writes");
+    }
+    assert!(Edge::default().count_restart("mer_1").is_ok(), "without limits");
+}
+
+#[test]
 fn requests_without_a_key_are_counted_by_ip_address() {
     for path in ["/openapi.json", "/docs", "/assets/checkout.css", "/api/public/x402/supported", "/api/public/payments"]
     {

@@ -20,6 +20,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("IssueChallenge", optional(&[("hiveAccount", nullable(text())), ("cancel", boolean())]));
     add("AccountChallenge", account_challenge());
     add("CancelForm", object(&[("token", text())]));
+    add("RestartForm", object(&[("token", text())]));
     add("AccountProof", object(&[("nonce", text()), ("signatures", array(text()))]));
     add("ProvenAccount", proven_account());
     add("RotateSecret", optional(&[("graceHours", integer(0, 168))]));
@@ -129,6 +130,7 @@ fn update_merchant() -> Value {
         ),
         ("supportUrl", nullable(url())),
         ("x402Enabled", boolean()),
+        ("restartEnabled", boolean()),
     ])
 }
 
@@ -211,6 +213,7 @@ fn merchant() -> Value {
             ("isActive", boolean()),
             ("createdAt", time()),
             ("x402Enabled", boolean()),
+            ("restartEnabled", boolean()),
             ("apiKeyLast4", text()),
             ("apiKeyCreatedAt", time()),
             ("apiKeyLastUsedAt", nullable(time())),

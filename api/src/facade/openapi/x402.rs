@@ -52,6 +52,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("blockNum", count()),
         ("amount", units()),
         ("replayed", replayed()),
+        ("extensions", whatever()),
     ];
     let settled = [("success", boolean()), ("txId", text()), ("transaction", text()), ("network", network())];
     add("Settled", with(object(&settled), &outcome));

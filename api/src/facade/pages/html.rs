@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
 use super::words::{Lang, Words};
-use crate::facade::http::{call::Call, error, refusal::Refusal};
+use crate::facade::http::{call::Call, error, file::File, refusal::Refusal};
 
 /// The style sheet of the customer's pages. It is inlined, so that nothing has to load before the first paint.
 pub(crate) const STYLE: &str = include_str!("../../../assets/checkout.css");
@@ -115,23 +115,26 @@ pub(crate) fn link(address: &str) -> Option<&str> {
     matches!(url.scheme(), "https" | "http" | "mailto").then_some(address)
 }
 
-/// Returns a script, a style sheet or the icon of the pages.
-pub(crate) async fn asset(file: &str) -> Result<Response, Refusal> {
+/// The static files of the pages: name, media type, contents.
+static ASSETS: LazyLock<[(&str, &str, File); 6]> = LazyLock::new(|| {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     const SHEET: &str = "text/css; charset=utf-8";
-    let (content_type, text) = match file {
-        "checkout.js" => (SCRIPT, include_str!("../../../assets/checkout.js")),
-        "account.js" => (SCRIPT, include_str!("../../../assets/account.js")),
-        "checkout.css" => (SHEET, STYLE),
-        "dashboard.css" => (SHEET, include_str!("../../../assets/dashboard.css")),
-        "docs.css" => (SHEET, include_str!("../../../assets/docs.css")),
-        "icon.svg" => ("image/svg+xml", include_str!("../../../assets/icon.svg")),
-        _ => return Err(Reason::UnknownRoute.into()),
-    };
-    let mut response = Response::new(text.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
-    Ok(response)
+    [
+        ("checkout.js", SCRIPT, include_str!("../../../assets/checkout.js")),
+        ("account.js", SCRIPT, include_str!("../../../assets/account.js")),
+        ("checkout.css", SHEET, STYLE),
+        ("dashboard.css", SHEET, include_str!("../../../assets/dashboard.css")),
+        ("docs.css", SHEET, include_str!("../../../assets/docs.css")),
+        ("icon.svg", "image/svg+xml", include_str!("../../../assets/icon.svg")),
+    ]
+    .map(|(name, media_type, text)| (name, media_type, File::of(text)))
+});
+
+/// Returns a script, a style sheet or the icon of the pages.
+pub(crate) async fn asset(call: Call, name: &str) -> Result<Response, Refusal> {
+    let found = ASSETS.iter().find(|(known, ..)| *known == name);
+    let (_, media_type, file) = found.ok_or(Reason::UnknownRoute)?;
+    Ok(file.response(&call, media_type))
 }
 
 #[cfg(test)]

@@ -72,6 +72,7 @@ pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
         webhook_url: change(body.change("webhookUrl")),
         support_url: change(body.change("supportUrl")),
         x402_enabled: body.maybe_bool("x402Enabled"),
+        restart_enabled: body.maybe_bool("restartEnabled"),
         webhook_events: body.maybe_texts("webhookEvents").map(|words| v1::WebhookEvents {
             types: words.iter().map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()).collect(),
         }),

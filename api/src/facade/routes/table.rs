@@ -222,10 +222,12 @@ const CHECKOUT: &[Route] = &[
     get("/for/{slug}/events", "Stream the live status (server-sent events)", to!(checkout::events_by_slug, id)).checkout().responds(&[(200, Text("text/event-stream"))]),
     post("/for/{slug}/cancel", "Request cancellation as the customer", to!(checkout::cancel_by_slug, id)).checkout().responds(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).errors(&[403, 409]),
     post("/for/{slug}/wallet", "Report an opened wallet or a known transaction, which extends the time of a cancellation", to!(checkout::report_by_slug, id)).checkout().responds(&[(200, Json("CancelRequested"))]).errors(&[409, 410]),
+    post("/for/{slug}/restart", "Start an expired payment again as the customer", to!(checkout::restart_by_slug, id)).checkout().responds(&[(200, JsonOrPage("CreatedShort")), (303, Empty)]).errors(&[403, 409]),
     get("/checkout/{id}", "Get the checkout page by payment id; browsers are redirected to the slug until a transfer is seen", to!(checkout::by_id, id)).payable().checkout().responds(&[(200, JsonOrPage("Paid")), (303, Empty), (402, Json("PaymentRequired"))]).errors(&[403, 409, 410]),
     get("/checkout/{id}/status", "Get the live status", to!(checkout::status_by_id, id)).checkout().responds(&[(200, Json("LiveStatus"))]),
     get("/checkout/{id}/events", "Stream the live status (server-sent events)", to!(checkout::events_by_id, id)).checkout().responds(&[(200, Text("text/event-stream"))]),
     post("/checkout/{id}/cancel", "Request cancellation as the customer, with the form token of the page", to!(checkout::cancel_by_id, id)).checkout().form("CancelForm").responds(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).errors(&[403, 409, 413]),
+    post("/checkout/{id}/restart", "Start an expired payment again as the customer, with the form token of the page", to!(checkout::restart_by_id, id)).checkout().form("RestartForm").responds(&[(200, JsonOrPage("CreatedShort")), (303, Empty)]).errors(&[403, 409, 413]),
 ];
 
 #[rustfmt::skip]
@@ -245,7 +247,8 @@ const ABOUT: &[Route] = &[
     get("/openapi.json", "Get this OpenAPI document", |facade, call, _| Box::pin(openapi::document(facade, call, all()))).id("about.openapi").responds(&[(200, Json("Description")), (304, Empty)]),
     get("/docs", "Get the API reference as a page", |facade, call, _| Box::pin(openapi::docs(facade, call, all()))).id("about.docs").responds(&[(200, Text("text/html")), (304, Empty)]),
     get("/llms.txt", "Get an introduction for AI agents", |facade, _, _| Box::pin(openapi::llms(facade))).id("about.llms").responds(&[(200, Text("text/plain"))]),
-    get("/assets/{file}", "Get a static file of the pages", |_, _, [file, _]| Box::pin(html::asset(file))).responds(&[(200, Text("*/*"))]).unlisted(),
+    get("/.well-known/jwks.json", "Get the public keys of signed offers and receipts", to!(x402::key_set)).unlisted(),
+    get("/assets/{file}", "Get a static file of the pages", |_, call, [file, _]| Box::pin(html::asset(call, file))).responds(&[(200, Text("*/*"))]).unlisted(),
 ];
 
 /// The rows of each group, in the order of [`TAGS`].

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use proto::{ApiError, Reason};
 use warp::{
     Buf, Filter,
@@ -13,7 +13,7 @@ use warp::{
 use crate::facade::{
     http::{
         call::{Call, Head, Incoming},
-        response,
+        compression, response,
         route::Route,
         state::Facade,
     },
@@ -89,7 +89,7 @@ impl Facade {
             response::allow_keys(&mut response, origin.clone());
         }
         self.record(&head, request_id, response.status(), begun.elapsed());
-        response
+        compressed(response, route_match.surface(), &head.headers).await
     }
 
     /// Records a response in metrics and log.
@@ -104,6 +104,15 @@ impl Facade {
         tracing::debug!(
             request.id = %request_id, method = %head.method, path = logged_path, status, ?took, "{status} {logged_path}"
         );
+    }
+}
+
+/// Compresses a response, except pages of the dashboard: a browser requests them with its own credentials, and they
+/// contain form tokens.
+async fn compressed(response: Response, surface: Surface, request: &HeaderMap) -> Response {
+    match surface {
+        Surface::Dashboard => response,
+        _ => compression::compress(response, request).await,
     }
 }
 

@@ -220,3 +220,32 @@ async fn a_customer_cancels_by_the_link_and_by_id_only_with_the_pages_token() {
     let page = site.send("POST", &by_slug, &browser, "").await;
     assert_eq!((page.status, page.body.contains("can no longer be cancelled")), (409, true));
 }
+
+#[tokio::test]
+async fn an_expired_page_offers_to_start_again_where_the_engine_allows_it() {
+    let site = Site::open().await;
+    let slug = format!("/for/{SLUG}");
+    let restart = async |accept: &str| {
+        let headers = format!("accept: {accept}\r\n");
+        site.send("POST", &format!("{slug}/restart?lang=de"), &headers, "").await
+    };
+    site.fake.set(|payment| payment.status = v1::PaymentStatus::SystemCancelled.into());
+    assert!(!site.browse(&slug).await.body.contains("/restart"));
+    assert_eq!(restart("application/json").await.error().1, "payment_not_restartable");
+    let refused = restart("text/html").await;
+    assert_eq!((refused.status, refused.body.contains("Diese Zahlung kann nicht neu begonnen werden.")), (409, true));
+    site.fake.set(|payment| payment.restartable = true);
+    let page = site.browse(&format!("{slug}?lang=de")).await.body;
+    assert!(page.contains(&format!("action=\"{slug}/restart?lang=de\"")) && page.contains("Neu beginnen"), "{page}");
+    let third_party = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
+    assert!(!third_party.contains("/restart"), "the public id shows state and amount only");
+    let moved = restart("text/html").await;
+    assert_eq!((moved.status, moved.header("location")), (303, Some(&*format!("{slug}-again?lang=de"))));
+    let made = restart("application/json").await;
+    assert_eq!((made.status, &made.json()["slug"]), (200, &json!(format!("{SLUG}-again"))));
+    for body in ["", "token=00"] {
+        let headers = "content-type: application/x-www-form-urlencoded\r\n";
+        let forged = site.send("POST", &format!("/checkout/{PAYMENT}/restart"), headers, body).await;
+        assert_eq!(forged.error().1, "invalid_form_token", "{body}");
+    }
+}

@@ -82,11 +82,11 @@ pub(crate) async fn visit(
     };
     match (Availability::of(&payment), shown) {
         (Availability::Open, Shown::Malformed(why)) => Ok(visit.malformed(why)),
-        (Availability::Open, Shown::Refused(denial)) => visit.required(&payment, Some(&denial)),
+        (Availability::Open, Shown::Refused(denial)) => visit.required(&payment, Some(&denial)).await,
         (Availability::Open | Availability::Busy | Availability::Completed, Shown::Payment(payload)) => {
             visit.pay(&payment, *payload).await
         }
-        (Availability::Open, _) => visit.required(&payment, None),
+        (Availability::Open, _) => visit.required(&payment, None).await,
         (availability, _) => Ok(visit.closed(&availability, &payment, None)),
     }
 }
@@ -98,7 +98,7 @@ impl Visit<'_> {
     }
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
-        let shown = Attempt::new(Target::SessionId(payment.id.clone()), payload);
+        let shown = Attempt::new(Target::SessionId(payment.id.clone()), payload).for_receipt_of(self.resource());
         match request_settlement(self.facade, self.call, shown).await {
             Ok(Ok(settled)) => Ok(responses::paid(payment, &settled)),
             Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
@@ -130,7 +130,7 @@ impl Visit<'_> {
             Availability::Open | Availability::Busy if denial.reason == Reason::DuplicateSettlement => {
                 Ok(self.conflict(&payment, denial))
             }
-            Availability::Open => self.required(&payment, Some(denial)),
+            Availability::Open => self.required(&payment, Some(denial)).await,
             Availability::Busy => Ok(self.conflict(&payment, denial)),
             availability => {
                 let mut response = self.closed(&availability, &payment, denial.tx_id.as_deref());
@@ -146,14 +146,26 @@ impl Visit<'_> {
         response
     }
 
-    fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
+    async fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
         let path = match self.session.as_ref().and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(_)) => format!("/for/{}", payment.slug),
             // A client that knows only the public id must not learn the secret slug.
             _ => format!("/checkout/{}", payment.id),
         };
-        let offer = responses::offer(payment, &self.facade.base_url, path)?;
+        let signed = self.signed_offer().await;
+        let offer = responses::offer(payment, &self.facade.base_url, path, signed)?;
         Ok(responses::required(&offer, payment.read_at, denied, self.request_id))
+    }
+
+    /// Returns the signed offer; `None` if offers are not signed, or it cannot be signed now: an offer is valid without a
+    /// signature.
+    async fn signed_offer(&self) -> Option<String> {
+        let request = self.call.caller.request(v1::SignOfferRequest { resource: Some(self.resource()) });
+        self.facade.engine.sign_offer(request).await.ok()?.into_inner().offer
+    }
+
+    fn resource(&self) -> v1::X402Resource {
+        v1::X402Resource { session: self.session.clone(), base_url: self.facade.base_url.clone() }
     }
 
     /// Returns the response of a closed payment. Contains only the caller's own transaction id.

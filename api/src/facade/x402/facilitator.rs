@@ -10,7 +10,7 @@ use proto::{
     v1::{self, Health, x402_payment::Target},
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use warp::reply::Response;
 
 use crate::facade::{
@@ -72,6 +72,9 @@ struct Outcome<'a> {
     /// Whether an earlier request contained this payment.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
+    /// The signed receipt of a payment of this gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Value>,
 }
 
 impl<'a> Outcome<'a> {
@@ -88,6 +91,7 @@ impl<'a> Outcome<'a> {
             block_num: None,
             amount: None,
             replayed: false,
+            extensions: None,
         }
     }
 
@@ -103,6 +107,7 @@ impl<'a> Outcome<'a> {
             block_num: settled.block_num,
             amount: settled.amount.as_ref().map(|amount| record::Text(amount.units)),
             replayed: settled.is_replay,
+            extensions: x402_responses::receipt_extensions(settled),
         }
     }
 }
@@ -141,7 +146,7 @@ pub(crate) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, 
         Ok(Ok(shown)) => match identify(&mut call).and_then(|()| call.idempotency_key()) {
             Ok(key) => {
                 call.caller.idempotency_key = key;
-                request_settlement(facade, &call, shown).await
+                request_settlement(facade, &call, shown.for_receipt_by_id(&facade.base_url)).await
             }
             Err(error) => Err(error),
         },

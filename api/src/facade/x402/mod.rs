@@ -6,12 +6,14 @@
 mod address;
 mod facilitator;
 mod header;
+mod key_set;
 mod responses;
 mod verdict;
 
 pub(crate) use address::visit;
 pub(crate) use facilitator::{health, refused, settle, supported, supported_networks, verify};
 pub(crate) use header::is_shown;
+pub(crate) use key_set::key_set;
 pub(crate) use responses::{cors, preflight};
 #[cfg(test)]
 pub(crate) use verdict::request;

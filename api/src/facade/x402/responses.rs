@@ -2,11 +2,14 @@
 
 use engine::{
     account::AccountName,
-    x402::{NETWORK, Offer, OfferFee, Reason, body_v1, encode_header, requirements_v2},
+    x402::{
+        NETWORK, OFFER_RECEIPT, Offer, OfferFee, Reason, body_v1, encode_header, receipt_extension, requirements_v2,
+    },
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use proto::{ApiError, status::RestCode, v1};
 use serde::Serialize;
+use serde_json::{Value, json};
 use warp::reply::Response;
 
 use crate::facade::{
@@ -104,6 +107,13 @@ struct Receipt<'a> {
     tx_id: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Value>,
+}
+
+/// Returns the `extensions` of a settlement response: the signed receipt, if there is one.
+pub(crate) fn receipt_extensions(settled: &v1::X402Settled) -> Option<Value> {
+    settled.receipt.as_deref().map(|jws| json!({ (OFFER_RECEIPT): receipt_extension(jws) }))
 }
 
 fn insert_receipt(headers: &mut HeaderMap, receipt: &Receipt<'_>) {
@@ -126,6 +136,7 @@ pub(crate) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
             payer: denial.payer.as_deref(),
             tx_id: None,
             replayed: false,
+            extensions: None,
         },
     );
 }
@@ -162,6 +173,7 @@ pub(crate) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response
             payer: Some(payer),
             tx_id: Some(tx_id),
             replayed,
+            extensions: receipt_extensions(settled),
         },
     );
     response
@@ -255,11 +267,16 @@ pub(crate) fn retry_later(response: &mut Response) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
 }
 
-/// Returns the offer of a payment at `path`.
+/// Returns the offer of a payment at `path`, with its signature if there is one.
 ///
 /// # Errors
 /// `internal` if the engine's record has no id, no account or no known currency.
-pub(crate) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Result<Offer, ApiError> {
+pub(crate) fn offer(
+    payment: &v1::Payment,
+    base_url: &str,
+    path: String,
+    signed: Option<String>,
+) -> Result<Offer, ApiError> {
     let broken = || ApiError::new(proto::Reason::Internal);
     let account = |name: &String| AccountName::parse(name).map_err(|_| broken());
     let fee = payment.fee_account.as_ref().map(account).transpose()?;
@@ -272,6 +289,7 @@ pub(crate) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Resu
         base_url: base_url.to_owned(),
         description: payment.description.clone(),
         expires_at: record::instant(payment.expires_at),
+        signed,
     })
 }
 

@@ -6,7 +6,10 @@ use engine::{
 };
 use proto::{
     ApiError,
-    v1::{self, settle_payment_response::Outcome, verify_payment_response::Verdict, x402_payment::Target},
+    v1::{
+        self, checkout_session::Session, settle_payment_response::Outcome, verify_payment_response::Verdict,
+        x402_payment::Target,
+    },
 };
 
 use crate::facade::http::{call::Call, state::Facade};
@@ -72,12 +75,31 @@ pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Paymen
 pub(crate) struct Attempt {
     payment: v1::X402Payment,
     is_signed: bool,
+    /// The checkout page for which a receipt is signed.
+    resource: Option<v1::X402Resource>,
 }
 
 impl Attempt {
     pub(crate) fn new(target: Target, payload: PaymentPayload) -> Self {
         let is_signed = !payload.transaction.signatures.is_empty();
-        Self { payment: request(target, payload), is_signed }
+        Self { payment: request(target, payload), is_signed, resource: None }
+    }
+
+    /// Requests a signed receipt for a checkout page.
+    pub(crate) fn for_receipt_of(self, resource: v1::X402Resource) -> Self {
+        Self { resource: Some(resource), ..self }
+    }
+
+    /// Requests a signed receipt for the checkout page with the payment's id. For requirements of another server, only that
+    /// server can sign a receipt.
+    pub(crate) fn for_receipt_by_id(self, base_url: &str) -> Self {
+        match self.session() {
+            Some(id) => {
+                let session = Some(v1::CheckoutSession { session: Some(Session::PaymentId(id)) });
+                self.for_receipt_of(v1::X402Resource { session, base_url: base_url.to_owned() })
+            }
+            None => self,
+        }
     }
 
     /// Returns the payment id of this gateway that it is for.
@@ -96,13 +118,14 @@ async fn with_attempts<T>(
     facade: &Facade,
     call: &Call,
     shown: Attempt,
-    run: impl AsyncFnOnce(v1::X402Payment) -> Result<Result<T, Denial>, ApiError>,
+    run: impl AsyncFnOnce(Attempt) -> Result<Result<T, Denial>, ApiError>,
 ) -> Result<Result<T, Denial>, ApiError> {
-    let Some(session) = shown.session() else { return run(shown.payment).await };
+    let Some(session) = shown.session() else { return run(shown).await };
     facade.edge.check_attempts(&session, call.client())?;
-    let verdict = run(shown.payment).await;
+    let is_signed = shown.is_signed;
+    let verdict = run(shown).await;
     let is_attempt = match &verdict {
-        Ok(Err(denial)) => shown.is_signed && is_about_signatures(denial.reason),
+        Ok(Err(denial)) => is_signed && is_about_signatures(denial.reason),
         Ok(Ok(_)) => true,
         // Without a verdict the client may retry with the same payment.
         Err(_) => false,
@@ -158,7 +181,7 @@ pub(crate) async fn request_verification(
     call: &Call,
     shown: Attempt,
 ) -> Result<Result<String, Denial>, ApiError> {
-    with_attempts(facade, call, shown, async |payment| verify_payment(facade, call, payment).await).await
+    with_attempts(facade, call, shown, async |shown| verify_payment(facade, call, shown.payment).await).await
 }
 
 async fn verify_payment(
@@ -181,15 +204,15 @@ pub(crate) async fn request_settlement(
     call: &Call,
     shown: Attempt,
 ) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
-    with_attempts(facade, call, shown, async |payment| settle_payment(facade, call, payment).await).await
+    with_attempts(facade, call, shown, async |shown| settle_payment(facade, call, shown).await).await
 }
 
 async fn settle_payment(
     facade: &Facade,
     call: &Call,
-    payment: v1::X402Payment,
+    shown: Attempt,
 ) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
-    let request = v1::SettlePaymentRequest { payment: Some(payment) };
+    let request = v1::SettlePaymentRequest { payment: Some(shown.payment), resource: shown.resource };
     let response = facade.engine.settle_payment(call.caller.request(request)).await?.into_inner();
     match response.outcome {
         Some(Outcome::Settled(settled)) => Ok(Ok(settled)),

@@ -70,5 +70,6 @@ fn offer() -> Offer {
         base_url: "https://pay.example".to_owned(),
         description: "A blue mug".to_owned(),
         expires_at: NOW + Duration::from_secs(1_800),
+        signed: None,
     }
 }

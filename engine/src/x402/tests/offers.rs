@@ -7,7 +7,10 @@ use serde_json::Value;
 use super::{NOW, name, offer};
 use crate::{
     hive::ChainId,
-    x402::{NETWORK, Offer, OfferFee, body_v1, is_supported_network, requirements_v2},
+    x402::{
+        NETWORK, OFFER_RECEIPT, Offer, OfferFee, OfferTerms, ReceiptKey, Signer, body_v1, is_supported_network,
+        offer_extension, requirements_v2,
+    },
 };
 
 const F1: &str = r#"{"sessionId":"pay_00000000000000000000000007","memo":"pos-pay_00000000000000000000000007"}"#;
@@ -105,6 +108,27 @@ fn headers_of_a_split_offer_fit_a_proxy_buffer() {
         .map(|json| crate::x402::encode_header(json).len())
         .sum();
     assert!(bytes < 3_500, "{bytes} bytes of 4096");
+}
+
+#[test]
+fn a_signed_offer_is_one_more_extension_and_fits_a_proxy_buffer() {
+    let url = "https://pay.example/for/blue-mug-0000";
+    let plain = Offer { description: "m".repeat(115), ..with_fee() };
+    let (amount, valid_until) = (plain.amount, plain.expires_at);
+    let terms = OfferTerms { url, amount, pay_to: &plain.pay_to, valid_until };
+    let jws = Signer::new(&ReceiptKey::new([1; 32])).sign_offer(&terms);
+    let signed = Offer { signed: Some(jws.clone()), ..plain.clone() };
+    let mut v2: Value = serde_json::from_str(&requirements_v2(&signed, "", NOW)).unwrap();
+    let extension = v2["extensions"].as_object_mut().unwrap().remove(OFFER_RECEIPT).unwrap();
+    assert_eq!(extension, offer_extension(&jws));
+    let without: Value = serde_json::from_str(&requirements_v2(&plain, "", NOW)).unwrap();
+    assert_eq!(v2, without);
+    let bytes: usize = [body_v1(&signed, "", NOW), requirements_v2(&signed, "", NOW)]
+        .iter()
+        .map(|json| crate::x402::encode_header(json).len())
+        .sum();
+    assert!(bytes < 4_000, "{bytes} bytes");
+    assert_eq!(body_v1(&signed, "", NOW), body_v1(&plain, "", NOW), "version 1 has no extensions");
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl Group<'_> {
             Step::Compliance { merchant, change } => compliance::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, overlay, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, overlay, schedule, *expected),
+            Step::ReceiptKeys { version, expected, .. } => self.check_receipt_keys(*version, *expected, overlay),
             Step::BeginEpoch(_) => self.check_epoch(),
             Step::Forbid(id) => self.check_forbidden(*id),
             Step::Reconciliation { from, checked_at, expected, .. } => {
@@ -287,6 +288,23 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
+    fn check_receipt_keys(&mut self, version: u64, expected: u64, overlay: &mut Overlay) -> Checked {
+        let stored = match overlay.receipt_keys_version {
+            Some(version) => version,
+            None => match single::read(&self.tables.meta(), meta::RECEIPT_KEYS)? {
+                Some(bytes) => {
+                    record::receipt_keys_version(&bytes).map_err(Fault::damaged("meta", meta::RECEIPT_KEYS))?
+                }
+                None => 0,
+            },
+        };
+        if stored != expected {
+            return conflict("the receipt keys");
+        }
+        overlay.receipt_keys_version = Some(version);
+        Ok(Ok(()))
+    }
+
     fn check_note(
         &mut self,
         name: &'static str,
@@ -396,6 +414,7 @@ impl Group<'_> {
             }
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
+            Step::ReceiptKeys { record, .. } => self.set(meta::RECEIPT_KEYS, &record),
             Step::Audit(audited) => self.append_audit(&audited),
             Step::CheckCompliance { check, assessment } => compliance::write_assessment(self, &check, assessment),
             Step::Admit { .. } | Step::Forbid(_) | Step::OnDuty { .. } => Ok(()),

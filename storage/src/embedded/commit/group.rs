@@ -81,6 +81,7 @@ pub(crate) struct Overlay {
     /// Merchants with a billing period that an earlier step changes.
     pub(crate) changed_periods: BTreeSet<u128>,
     pub(crate) tiers_version: Option<u64>,
+    pub(crate) receipt_keys_version: Option<u64>,
     pub(crate) duties: DutyOverlay,
     /// Values of notes.
     pub(crate) notes: BTreeMap<&'static str, Vec<u8>>,

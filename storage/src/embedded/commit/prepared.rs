@@ -109,6 +109,12 @@ pub(crate) enum Step {
         schedule: Schedule,
         expected: u64,
     },
+    ReceiptKeys {
+        version: u64,
+        /// With the sealed key.
+        record: Vec<u8>,
+        expected: u64,
+    },
     Audit(EncodedEntry),
     Rate {
         record: Vec<u8>,
@@ -367,6 +373,14 @@ impl Step {
             Write::FeeTiers { schedule, expected } => {
                 assert!(schedule.version > expected, "a write increments the version");
                 Self::FeeTiers { schedule, expected }
+            }
+            Write::ReceiptKeys { keys, expected } => {
+                assert!(keys.version > expected, "a write increments the version");
+                Self::ReceiptKeys {
+                    version: keys.version,
+                    record: record::receipt_keys_to_bytes(&keys, vault),
+                    expected,
+                }
             }
             Write::Audit(entry) => Self::Audit(EncodedEntry::of(*entry)),
             Write::CheckCompliance(check) => Self::CheckCompliance { check, assessment: None },

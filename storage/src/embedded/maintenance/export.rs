@@ -69,6 +69,7 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
         "engines" => Ok(engine_json(EngineId::from_bits(u64::from_bytes(key)), <(u64, u64)>::from_bytes(bytes))),
         "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(|cursor| cursor_json(&cursor)),
         "meta" if key == meta::RATE.as_bytes() => record::rate_from_bytes(bytes).map(|rate| rate_json(&rate)),
+        "meta" if key == meta::RECEIPT_KEYS.as_bytes() => record::receipt_keys_to_json(bytes),
         _ => return Ok(None),
     };
     let table = TABLES.iter().find(|table| **table == row.table).copied().unwrap_or("unknown");

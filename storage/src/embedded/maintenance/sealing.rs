@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{ids::MerchantId, mutant};
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, Table};
 
 use crate::{
     embedded::{
@@ -13,7 +13,7 @@ use crate::{
     },
     record::{
         self,
-        checked::Seed,
+        checked::{Checked, Seed, Text},
         vault::{Secrets, Vault},
     },
     store::error::OpenError,
@@ -34,6 +34,15 @@ pub(crate) fn count(snapshot: &ReadTransaction) -> Result<Secrets, Fault> {
         *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
     }
     Ok(secrets)
+}
+
+/// Returns whether the key that signs receipts is stored unencrypted. A damaged one counts as encrypted; reads report it.
+fn has_plain_receipt_key(snapshot: &ReadTransaction) -> Result<bool, Fault> {
+    match single::stored(&snapshot.open_table(META)?, meta::RECEIPT_KEYS) {
+        Ok(stored) => Ok(stored.is_some_and(|bytes| record::receipt_keys_are_plain(&bytes) == Ok(true))),
+        Err(Fault::Damaged { .. }) => Ok(false),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// Records that the store contains no unencrypted secrets any more.
@@ -58,8 +67,9 @@ impl Vault {
         drop(names);
         let wanted = self.current.as_ref().map(|key| key.id().to_vec());
         let plain = if wanted.is_some() { count(&snapshot)?.plain } else { 0 };
+        let is_plain = plain > 0 || (wanted.is_some() && has_plain_receipt_key(&snapshot)?);
         drop(snapshot);
-        if stored == wanted && plain == 0 {
+        if stored == wanted && !is_plain {
             return Ok(was_sealed_lately);
         }
         let is_known = stored == wanted
@@ -68,11 +78,11 @@ impl Vault {
             });
         match wanted {
             Some(id) if is_known => {
-                self.seal_all(database, &id, plain > 0)?;
+                self.seal_all(database, &id, is_plain)?;
                 if plain > 0 {
                     tracing::info!(merchants = plain, "webhook secrets of {plain} merchants encrypted");
                 }
-                Ok(plain > 0 || was_sealed_lately)
+                Ok(is_plain || was_sealed_lately)
             }
             wanted => Err(OpenError::MasterKey { is_given: wanted.is_some() }),
         }
@@ -88,6 +98,24 @@ impl Vault {
         let keys = [&self.current, &self.previous].into_iter().flatten();
         let fits = stored.is_none_or(|stored| keys.into_iter().any(|key| key.id().as_slice() == stored.as_slice()));
         if fits { Ok(()) } else { Err(OpenError::MasterKey { is_given: self.current.is_some() }) }
+    }
+
+    fn seal_receipt_keys(&self, names: &mut Table<'_, Text, Checked<&'static [u8]>>) -> Result<(), Fault> {
+        let stored = match single::stored(&*names, meta::RECEIPT_KEYS) {
+            Err(fault @ Fault::Damaged { .. }) => {
+                tracing::error!(%fault, "the receipt keys are damaged: not encrypted");
+                None
+            }
+            stored => stored?,
+        };
+        match stored.map(|bytes| record::receipt_keys_from_bytes(&bytes, self)) {
+            Some(Ok(keys)) => single::store(names, meta::RECEIPT_KEYS, &record::receipt_keys_to_bytes(&keys, self)),
+            Some(Err(damage)) => {
+                tracing::error!(%damage, "the receipt keys are damaged: not encrypted");
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     fn seal_all(&self, database: &Database, id: &[u8], were_plain: bool) -> Result<(), Fault> {
@@ -116,6 +144,7 @@ impl Vault {
             }
             let mut names = transaction.open_table(META)?;
             single::store(&mut names, meta::MASTER_KEY, id)?;
+            self.seal_receipt_keys(&mut names)?;
             if were_plain {
                 single::store(&mut names, meta::REWRITE_PENDING, YES)?;
             }

@@ -505,5 +505,9 @@ fn singles(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     if let Some(bytes) = single(meta::FEE_TIERS)? {
         report.read("meta", meta::FEE_TIERS, record::schedule_from_bytes(&bytes));
     }
+    if let Some(bytes) = single(meta::RECEIPT_KEYS)? {
+        // The secret key stays sealed, so that a backup can be verified without its master key.
+        report.read("meta", meta::RECEIPT_KEYS, record::receipt_keys_version(&bytes));
+    }
     Ok(())
 }

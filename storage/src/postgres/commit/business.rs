@@ -11,6 +11,7 @@ use engine::{
     quota::Quota,
     reconciliation::Day,
     time::Timestamp,
+    x402::ReceiptKeys,
 };
 
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
         fault::Fault,
         tables::business::{ComplianceRow, IdempotencyRow, InvoiceRow, PeriodRow, ReconciledRow, SingleRow},
     },
-    record,
+    record::{self, vault::Vault},
 };
 
 /// Idempotency keys forgotten by one commit at most.
@@ -242,6 +243,16 @@ pub(crate) fn tiers(working: &mut Working, schedule: &Schedule, expected: u64) -
         return conflict("the fee tiers");
     }
     set(working, meta::FEE_TIERS, record::schedule_to_bytes(schedule));
+    Ok(Ok(()))
+}
+
+/// Replaces the keys that sign offers and receipts, if they are the ones that were read.
+pub(crate) fn receipt_keys(working: &mut Working, keys: &ReceiptKeys, expected: u64, vault: &Vault) -> Checked {
+    assert!(keys.version > expected, "a version grows with every write");
+    if single(working, meta::RECEIPT_KEYS, record::receipt_keys_version)?.unwrap_or(0) != expected {
+        return conflict("the receipt keys");
+    }
+    set(working, meta::RECEIPT_KEYS, record::receipt_keys_to_bytes(keys, vault));
     Ok(Ok(()))
 }
 

@@ -127,6 +127,7 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
         Write::Handle { account, place, handling } => claims::handle(working, *account, *place, handling),
         Write::Invoice(invoicing) => business::invoice(working, invoicing),
         Write::FeeTiers { schedule, expected } => business::tiers(working, schedule, *expected),
+        Write::ReceiptKeys { keys, expected } => business::receipt_keys(working, keys, *expected, vault),
         Write::Audit(entry) => done(|| business::audit(working, entry)),
         Write::CheckCompliance(check) => business::comply(working, check),
         Write::Admit { payment, merchant, quota } => business::admit(working, *payment, *merchant, *quota),

@@ -197,6 +197,7 @@ impl Wanted {
             }
             Write::Invoice(invoicing) => self.period(invoicing.period.merchant.bits(), invoicing.period.month),
             Write::FeeTiers { .. } => working.singles.want(meta::FEE_TIERS.to_owned()),
+            Write::ReceiptKeys { .. } => working.singles.want(meta::RECEIPT_KEYS.to_owned()),
             Write::CheckCompliance(check) => {
                 working.compliance.want(check.merchant.bits());
                 self.provers.insert(check.account);

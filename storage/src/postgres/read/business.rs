@@ -9,6 +9,7 @@ use engine::{
     event_list::Epoch,
     ids::MerchantId,
     time::Timestamp,
+    x402::ReceiptKeys,
 };
 use tokio_postgres::Row;
 
@@ -22,7 +23,7 @@ use crate::{
         tables::business::{compliance, period as read_period},
         values::{Id, column, signed, unsigned},
     },
-    record::{self, wire::Damage},
+    record::{self, vault::Vault, wire::Damage},
     store::{audit::AuditQuery, billing::PeriodQuery, page::Page},
 };
 
@@ -153,6 +154,11 @@ pub(crate) async fn single<T>(
 /// Returns the stored fee tiers.
 pub(crate) async fn schedule(readers: &Readers) -> Result<Option<Schedule>, Fault> {
     single(readers, meta::FEE_TIERS, record::schedule_from_bytes).await
+}
+
+/// Returns the keys that sign offers and receipts.
+pub(crate) async fn receipt_keys(readers: &Readers, vault: &Vault) -> Result<Option<ReceiptKeys>, Fault> {
+    single(readers, meta::RECEIPT_KEYS, |bytes| record::receipt_keys_from_bytes(bytes, vault)).await
 }
 
 /// Returns the current epoch. Fails, as every commit does, once a migration has excluded programs of this level: the readiness of an

@@ -1546,6 +1546,10 @@ export type Merchant = {
      */
     privileges: Array<'admin'>;
     /**
+     * Whether customers may start an expired payment again. A new merchant has `false`.
+     */
+    restartEnabled: boolean;
+    /**
      * Where customers find help.
      */
     supportUrl: string | null;
@@ -2367,7 +2371,7 @@ export type ReadyNode = {
 /**
  * The reason of the error. docs/reference/errors.md has the cause and the fix of each.
  */
-export type Reason = 'accepted_requirements_mismatch' | 'account_not_proven' | 'admin_required' | 'api_key_in_use' | 'bad_request' | 'billing_not_configured' | 'body_too_large' | 'challenge_expired' | 'compliance_hold' | 'conflict' | 'conflicting_credentials' | 'cursor_of_another_epoch' | 'cursor_out_of_range' | 'duplicate_settlement' | 'engine_access_denied' | 'engine_unavailable' | 'forbidden_merchant' | 'hbd_off_peg' | 'headers_too_large' | 'idempotency_in_progress' | 'idempotency_key_reused' | 'inactive_merchant' | 'insufficient_funds' | 'insufficient_scope' | 'internal' | 'invalid_api_key' | 'invalid_exact_hive_payload_account_not_found' | 'invalid_exact_hive_payload_amount' | 'invalid_exact_hive_payload_amount_mismatch' | 'invalid_exact_hive_payload_asset_mismatch' | 'invalid_exact_hive_payload_authority' | 'invalid_exact_hive_payload_expiration_too_far' | 'invalid_exact_hive_payload_memo_mismatch' | 'invalid_exact_hive_payload_operations' | 'invalid_exact_hive_payload_recipient_mismatch' | 'invalid_exact_hive_payload_self_payment' | 'invalid_exact_hive_payload_sender_mismatch' | 'invalid_exact_hive_payload_signature' | 'invalid_form_token' | 'invalid_network' | 'invalid_payload' | 'invalid_payment_requirements' | 'invalid_scheme' | 'invalid_transaction_state' | 'invalid_x402_version' | 'key_roll_disabled' | 'malformed_json' | 'merchant_inactive' | 'method_not_allowed' | 'no_pending_account' | 'no_webhook_endpoint' | 'node_unavailable' | 'not_found' | 'not_implemented' | 'nothing_to_resolve' | 'operator_token_required' | 'overloaded' | 'payment_detected' | 'payment_expired' | 'payment_identifier_reused' | 'payment_in_flight' | 'payment_not_pending' | 'payment_open' | 'payment_required' | 'rate_limited' | 'rate_unavailable' | 'record_damaged' | 'refused_account' | 'registration_closed' | 'request_timeout' | 'session_cancelling' | 'session_completed' | 'session_expired' | 'session_not_found' | 'session_not_pending' | 'settlement_pending' | 'store_unavailable' | 'stored_bytes_reached' | 'timeout' | 'too_many_account_changes' | 'too_many_api_keys' | 'too_many_idempotency_keys' | 'too_many_open_payments' | 'too_many_webhook_secrets' | 'transfer_assigned' | 'transfer_settled' | 'unexpected_settle_error' | 'unexpected_verify_error' | 'unknown_account' | 'unknown_field' | 'unknown_route' | 'unsupported_media_type' | 'unsupported_scheme' | 'uri_too_long' | 'validation_failed' | 'x402_disabled';
+export type Reason = 'accepted_requirements_mismatch' | 'account_not_proven' | 'admin_required' | 'api_key_in_use' | 'bad_request' | 'billing_not_configured' | 'body_too_large' | 'challenge_expired' | 'compliance_hold' | 'conflict' | 'conflicting_credentials' | 'cursor_of_another_epoch' | 'cursor_out_of_range' | 'duplicate_settlement' | 'engine_access_denied' | 'engine_unavailable' | 'forbidden_merchant' | 'hbd_off_peg' | 'headers_too_large' | 'idempotency_in_progress' | 'idempotency_key_reused' | 'inactive_merchant' | 'insufficient_funds' | 'insufficient_scope' | 'internal' | 'invalid_api_key' | 'invalid_exact_hive_payload_account_not_found' | 'invalid_exact_hive_payload_amount' | 'invalid_exact_hive_payload_amount_mismatch' | 'invalid_exact_hive_payload_asset_mismatch' | 'invalid_exact_hive_payload_authority' | 'invalid_exact_hive_payload_expiration_too_far' | 'invalid_exact_hive_payload_memo_mismatch' | 'invalid_exact_hive_payload_operations' | 'invalid_exact_hive_payload_recipient_mismatch' | 'invalid_exact_hive_payload_self_payment' | 'invalid_exact_hive_payload_sender_mismatch' | 'invalid_exact_hive_payload_signature' | 'invalid_form_token' | 'invalid_network' | 'invalid_payload' | 'invalid_payment_requirements' | 'invalid_scheme' | 'invalid_transaction_state' | 'invalid_x402_version' | 'key_roll_disabled' | 'malformed_json' | 'merchant_inactive' | 'method_not_allowed' | 'no_pending_account' | 'no_webhook_endpoint' | 'node_unavailable' | 'not_found' | 'not_implemented' | 'nothing_to_resolve' | 'operator_token_required' | 'overloaded' | 'payment_detected' | 'payment_expired' | 'payment_identifier_reused' | 'payment_in_flight' | 'payment_not_pending' | 'payment_not_restartable' | 'payment_open' | 'payment_required' | 'rate_limited' | 'rate_unavailable' | 'record_damaged' | 'refused_account' | 'registration_closed' | 'request_timeout' | 'restart_disabled' | 'session_cancelling' | 'session_completed' | 'session_expired' | 'session_not_found' | 'session_not_pending' | 'settlement_pending' | 'store_unavailable' | 'stored_bytes_reached' | 'timeout' | 'too_many_account_changes' | 'too_many_api_keys' | 'too_many_idempotency_keys' | 'too_many_open_payments' | 'too_many_webhook_secrets' | 'transfer_assigned' | 'transfer_settled' | 'unexpected_settle_error' | 'unexpected_verify_error' | 'unknown_account' | 'unknown_field' | 'unknown_route' | 'unsupported_media_type' | 'unsupported_scheme' | 'uri_too_long' | 'validation_failed' | 'x402_disabled';
 
 export type ReconciliationDay = {
     /**
@@ -2625,6 +2629,13 @@ export type Resolve = {
     txId?: string | null;
 };
 
+export type RestartForm = {
+    /**
+     * The token of the page. It is valid only for the expired payment.
+     */
+    token: string;
+};
+
 export type RollKey = {
     /**
      * How long the old key remains valid. Default: 0.
@@ -2816,6 +2827,12 @@ export type Settled = {
      * Why the payment was refused: a reason from docs/reference/x402.md.
      */
     errorReason?: string;
+    /**
+     * The signed receipt of a payment of this gateway, as `offer-receipt`.
+     */
+    extensions?: {
+        [key: string]: unknown;
+    };
     /**
      * The network.
      */
@@ -3156,6 +3173,10 @@ export type UpdateMerchant = {
      * The business name.
      */
     name?: string;
+    /**
+     * Whether customers may start an expired payment again. A new merchant has `false`.
+     */
+    restartEnabled?: boolean;
     /**
      * Where customers find help; `null` removes it.
      */
@@ -8808,6 +8829,76 @@ export type CheckoutEventsResponses = {
 
 export type CheckoutEventsResponse = CheckoutEventsResponses[keyof CheckoutEventsResponses];
 
+export type CheckoutRestartData = {
+    body: RestartForm;
+    path: {
+        /**
+         * The id of the payment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/checkout/{id}/restart';
+};
+
+export type CheckoutRestartErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Conflict
+     */
+    409: Error;
+    /**
+     * Payload Too Large
+     */
+    413: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type CheckoutRestartError = CheckoutRestartErrors[keyof CheckoutRestartErrors];
+
+export type CheckoutRestartResponses = {
+    /**
+     * OK
+     */
+    200: CreatedShort;
+};
+
+export type CheckoutRestartResponse = CheckoutRestartResponses[keyof CheckoutRestartResponses];
+
 export type CheckoutStatusData = {
     body?: never;
     path: {
@@ -9116,6 +9207,72 @@ export type CheckoutBySlugEventsResponses = {
 };
 
 export type CheckoutBySlugEventsResponse = CheckoutBySlugEventsResponses[keyof CheckoutBySlugEventsResponses];
+
+export type CheckoutBySlugRestartData = {
+    body?: never;
+    path: {
+        /**
+         * The slug of the payment.
+         */
+        slug: string;
+    };
+    query?: never;
+    url: '/for/{slug}/restart';
+};
+
+export type CheckoutBySlugRestartErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Conflict
+     */
+    409: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type CheckoutBySlugRestartError = CheckoutBySlugRestartErrors[keyof CheckoutBySlugRestartErrors];
+
+export type CheckoutBySlugRestartResponses = {
+    /**
+     * OK
+     */
+    200: CreatedShort;
+};
+
+export type CheckoutBySlugRestartResponse = CheckoutBySlugRestartResponses[keyof CheckoutBySlugRestartResponses];
 
 export type CheckoutBySlugStatusData = {
     body?: never;

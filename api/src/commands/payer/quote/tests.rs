@@ -30,6 +30,7 @@ fn offer(fee: Option<OfferFee>) -> Offer {
         base_url: "https://pay.example".to_owned(),
         description: "A blue mug".to_owned(),
         expires_at: NOW + Duration::from_secs(600),
+        signed: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The handlers of the checkout: the page, its live status, cancellation and wallet reports.
+//! The handlers of the checkout: the page, its live status, cancellation, wallet reports and starting again.
 //!
 //! The slug is a secret of the customer's link. The public id is in the memo and therefore on the chain once a customer
 //! has paid. Before that, a browser that requests the page by its id is redirected to the slug, which shows everything
@@ -241,13 +241,59 @@ pub(crate) async fn cancel_by_slug(facade: &Facade, call: Call, slug: &str) -> R
 
 /// Cancels by id: because the id is public, the request must contain the page's token.
 pub(crate) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    check_form_token(facade, &mut call, id).await?;
+    cancel(facade, call, Way::Id(id)).await
+}
+
+/// Checks that the form of a request by id contains the page's token.
+async fn check_form_token(facade: &Facade, call: &mut Call, id: &str) -> Result<(), Refusal> {
     let form = call.form().await?;
-    let payment = find(facade, &call, Way::Id(id)).await?;
+    let payment = find(facade, call, Way::Id(id)).await?;
     let is_ours = is_token(&payment, form.get("token").unwrap_or_default());
     if !is_ours && !mutant!("facade-form-token-not-checked") {
         return Err(Reason::InvalidFormToken.into());
     }
-    cancel(facade, call, Way::Id(id)).await
+    Ok(())
+}
+
+pub(crate) async fn restart_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    restart(facade, call, Way::Slug(slug)).await
+}
+
+/// Starts an expired payment again by id, with the page's token.
+pub(crate) async fn restart_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    check_form_token(facade, &mut call, id).await?;
+    restart(facade, call, Way::Id(id)).await
+}
+
+/// Opens a payment with the terms of an expired one and leads to its page. Every request for the same expired payment leads
+/// to the same page.
+async fn restart(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let expired = find(facade, &call, way).await?;
+    facade.edge.count_restart(&expired.merchant_id)?;
+    let request = call.caller.request(v1::RestartCheckoutRequest { session: way.session() });
+    let restarted = facade.engine.checkout().restart_checkout(request).await;
+    let restarted = restarted.and_then(IntoRecord::into_record).map_err(ApiError::from);
+    if is_program(&call) {
+        let payment = restarted?;
+        let slug_url = record::slug_url(&facade.base_url, &payment.slug);
+        return Ok(response::json(StatusCode::OK, &record::CreatedShort::of(&payment, &slug_url)));
+    }
+    match restarted {
+        // A client that may start a payment again knows its slug, or has seen its page.
+        Ok(payment) => Ok(html::see_other(&view(facade, &call, Way::Slug(&payment.slug), &payment).reload_path())),
+        Err(refused) => {
+            let view = view(facade, &call, way, &expired);
+            let notice = match refused.reason {
+                Reason::RestartDisabled | Reason::PaymentNotRestartable | Reason::InactiveMerchant => {
+                    view.look.words().cannot_restart()
+                }
+                _ => &refused.message,
+            };
+            let page = view::checkout(error::status(&refused), &view, Some(notice))?;
+            Ok(error::with_retry(&refused, page))
+        }
+    }
 }
 
 /// Records that the page opened a wallet or reports a transaction id.

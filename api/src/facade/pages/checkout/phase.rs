@@ -135,6 +135,7 @@ impl PhaseText {
             Phase::Cancelled if by_shop => (words.cancelled(), words.shop_cancelled_more()),
             Phase::Cancelled => (words.cancelled(), words.cancelled_more()),
             Phase::Expired if payment.amount_paid_units > 0 => (words.expired(), words.expired_part_more()),
+            Phase::Expired if payment.restartable => (words.expired(), words.expired_restart_more()),
             Phase::Expired => (words.expired(), words.expired_more()),
             Phase::Failed => (words.failed(), words.failed_more()),
         };
@@ -257,6 +258,7 @@ mod tests {
         let cancelling = Payment { cancellation: requested(CancelledBy::Customer), ..payment(PaymentStatus::Pending) };
         let expired_part = Payment { amount_paid_units: 500, ..payment(PaymentStatus::SystemCancelled) };
         let late = Payment { amount_late_units: 9, ..payment(PaymentStatus::SystemCancelled) };
+        let restartable = Payment { restartable: true, ..payment(PaymentStatus::SystemCancelled) };
         let cases = [
             (payment(PaymentStatus::Pending), Phase::Waiting),
             (wrong, Phase::Waiting),
@@ -272,6 +274,7 @@ mod tests {
             (payment(PaymentStatus::SystemCancelled), Phase::Expired),
             (expired_part, Phase::Expired),
             (late, Phase::Expired),
+            (restartable, Phase::Expired),
             (payment(PaymentStatus::Failed), Phase::Failed),
         ];
         for (lang, tag, _) in LANGUAGES {

@@ -13,7 +13,7 @@ use proto::{
 use warp::reply::Response;
 
 use crate::facade::{
-    http::call::Call,
+    http::{call::Call, compression::send_as_is},
     pages::{
         checkout::phase::{Phase, PhaseText, version},
         html::{self, chosen_language, language, link},
@@ -133,6 +133,7 @@ struct CheckoutPage<'a> {
     seconds_left: u64,
     pay: Option<Pay<'a>>,
     can_cancel: bool,
+    can_restart: bool,
     receipt: Option<Receipt<'a>>,
     onward: Option<Onward<'a>>,
     onward_seconds: u32,
@@ -260,6 +261,7 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         seconds_left: millis_between(payment.read_at, payment.expires_at) / 1_000,
         pay: phase.takes_money().then(|| pay(view, phase, money.currency)),
         can_cancel: phase.takes_money() && view.reports && !look.is_returning && is_untouched(payment),
+        can_restart: payment.restartable && view.whole,
         receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment, money.currency, look.lang)),
         onward: onward(view, phase),
         onward_seconds: ONWARD_SECONDS,
@@ -267,7 +269,11 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         help: fill(w.help(), &[("shop", &payment.merchant_name)]),
         support_url: payment.merchant_support_url.as_deref().filter(|_| view.whole).and_then(link),
     };
-    Ok(html::page(status, page.render(), icon_url))
+    let mut response = html::page(status, page.render(), icon_url);
+    if view.token.is_some() {
+        send_as_is(&mut response);
+    }
+    Ok(response)
 }
 
 fn steps(phase: Phase, w: Words) -> Vec<Step> {
@@ -382,6 +388,7 @@ mod tests {
     use proto::v1::PaymentStatus;
 
     use super::*;
+    use crate::facade::http::compression::compress;
 
     fn payment(status: PaymentStatus) -> Payment {
         Payment {
@@ -437,6 +444,20 @@ mod tests {
                 );
                 assert!(page.len() < 40_000, "{} bytes", page.len());
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_with_a_form_token_is_not_compressed() {
+        let payment = payment(PaymentStatus::Pending);
+        let gzip =
+            http::HeaderMap::from_iter([(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("gzip"))]);
+        for has_token in [true, false] {
+            let token = has_token.then(|| "tok".to_owned());
+            let view = View { token, ..view(&payment, look(Lang::English), true) };
+            let response = checkout(StatusCode::OK, &view, None).expect("a page");
+            let response = compress(response, &gzip).await;
+            assert_eq!(response.headers().contains_key("content-encoding"), !has_token);
         }
     }
 

@@ -27,6 +27,7 @@ struct SettingsPage<'v> {
     webhook_url: String,
     support_url: String,
     x402: bool,
+    restart: bool,
     events: Vec<Event>,
     keys: Vec<Key>,
     may_roll: bool,
@@ -141,6 +142,7 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         webhook_url: field("webhookUrl", merchant.webhook_url.as_deref().unwrap_or_default()),
         support_url: field("supportUrl", merchant.support_url.as_deref().unwrap_or_default()),
         x402: if is_sent { visit.form.get("x402").is_some() } else { merchant.x402_enabled },
+        restart: if is_sent { visit.form.get("restart").is_some() } else { merchant.restart_enabled },
         events: EventType::ALL.map(|kind| Event::of(kind, is_chosen(kind))).into(),
         keys: found.keys.iter().map(|key| Key::of(key, visit.key())).collect(),
         may_roll: found.may_roll,
@@ -209,6 +211,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
         webhook_url: change("webhookUrl"),
         support_url: change("supportUrl"),
         x402_enabled: Some(visit.form.get("x402").is_some()),
+        restart_enabled: Some(visit.form.get("restart").is_some()),
         webhook_events: Some(v1::WebhookEvents { types: events.collect() }),
     };
     let saved = visit.facade.engine.merchants().update_merchant(visit.request(request)).await;

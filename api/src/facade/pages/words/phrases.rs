@@ -219,6 +219,17 @@ table! {
         "Ce paiement a expiré. Ne le payez pas. Demandez-en un nouveau à {shop}."
         "Este pagamento expirou. Não o pague. Peça um novo a {shop}." "이 결제는 만료되었습니다. 결제하지 말고 {shop}에 새 결제를 요청하세요."
         "انتهت صلاحية هذه الدفعة. لا تدفعها. تواصل مع {shop} للحصول على دفعة جديدة."]
+    expired_restart_more ["This payment has expired. Please do not pay it. You can start again with the same amount."
+        "Este pago ha caducado. No lo pague. Puede empezar de nuevo con el mismo importe."
+        "Diese Zahlung ist abgelaufen. Bitte zahlen Sie sie nicht. Sie können mit demselben Betrag neu beginnen."
+        "Ce paiement a expiré. Ne le payez pas. Vous pouvez recommencer avec le même montant."
+        "Este pagamento expirou. Não o pague. Você pode recomeçar com o mesmo valor."
+        "이 결제는 만료되었습니다. 결제하지 마세요. 같은 금액으로 다시 시작할 수 있습니다."
+        "انتهت صلاحية هذه الدفعة. لا تدفعها. يمكنك البدء من جديد بالمبلغ نفسه."]
+    restart ["Start again" "Empezar de nuevo" "Neu beginnen" "Recommencer" "Recomeçar" "다시 시작" "البدء من جديد"]
+    cannot_restart ["This payment cannot be started again." "Este pago no se puede empezar de nuevo."
+        "Diese Zahlung kann nicht neu begonnen werden." "Ce paiement ne peut pas être recommencé."
+        "Este pagamento não pode ser recomeçado." "이 결제는 다시 시작할 수 없습니다." "لا يمكن بدء هذه الدفعة من جديد."]
     expired_part_more ["This payment expired after {paid} of {amount} had arrived. Contact {shop} for a refund."
         "Este pago caducó cuando habían llegado {paid} de {amount}. Solicite la devolución a {shop}."
         "Bei Ablauf dieser Zahlung waren {paid} von {amount} eingegangen. Bitte wenden Sie sich für eine Erstattung an {shop}."

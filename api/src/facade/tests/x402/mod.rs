@@ -3,6 +3,7 @@
 mod address;
 mod facilitator;
 mod properties;
+mod receipts;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use engine::x402::Reason;

@@ -182,6 +182,7 @@ from .replay_webhooks import ReplayWebhooks
 from .replayed import Replayed
 from .resolve import Resolve
 from .resolve_kind import ResolveKind
+from .restart_form import RestartForm
 from .roll_key import RollKey
 from .rotate_secret import RotateSecret
 from .sale import Sale
@@ -196,6 +197,7 @@ from .set_active import SetActive
 from .set_fee_tiers import SetFeeTiers
 from .set_limits_type_1 import SetLimitsType1
 from .settled import Settled
+from .settled_extensions import SettledExtensions
 from .settled_network import SettledNetwork
 from .sum_ import Sum
 from .sum_currency import SumCurrency
@@ -422,6 +424,7 @@ __all__ = (
     "ReplayWebhooks",
     "Resolve",
     "ResolveKind",
+    "RestartForm",
     "RollKey",
     "RotateSecret",
     "Sale",
@@ -436,6 +439,7 @@ __all__ = (
     "SetFeeTiers",
     "SetLimitsType1",
     "Settled",
+    "SettledExtensions",
     "SettledNetwork",
     "Sum",
     "SumCurrency",

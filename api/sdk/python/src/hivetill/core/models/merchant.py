@@ -61,6 +61,7 @@ class Merchant:
             network (MerchantNetwork): The Hive network that the gateway follows.
             pending_account (None | PendingAccount): The pending change of the Hive account; `null` if there is none.
             privileges (list[MerchantPrivilegesItem]): The additional privileges of the merchant.
+            restart_enabled (bool): Whether customers may start an expired payment again. A new merchant has `false`.
             support_url (None | str): Where customers find help.
             webhook_events (list[MerchantWebhookEventsItem]): The types of events that are sent to `webhookUrl`.
             x_402_enabled (bool): Whether programs may pay this merchant's payments by x402.
@@ -87,6 +88,7 @@ class Merchant:
     network: MerchantNetwork
     pending_account: None | PendingAccount
     privileges: list[MerchantPrivilegesItem]
+    restart_enabled: bool
     support_url: None | str
     webhook_events: list[MerchantWebhookEventsItem]
     x_402_enabled: bool
@@ -161,6 +163,8 @@ class Merchant:
 
 
 
+        restart_enabled = self.restart_enabled
+
         support_url: None | str
         support_url = self.support_url
 
@@ -201,6 +205,7 @@ class Merchant:
             "network": network,
             "pendingAccount": pending_account,
             "privileges": privileges,
+            "restartEnabled": restart_enabled,
             "supportUrl": support_url,
             "webhookEvents": webhook_events,
             "x402Enabled": x_402_enabled,
@@ -360,6 +365,8 @@ class Merchant:
             privileges.append(privileges_item)
 
 
+        restart_enabled = d.pop("restartEnabled")
+
         def _parse_support_url(data: object) -> None | str:
             if data is None:
                 return data
@@ -405,6 +412,7 @@ class Merchant:
             network=network,
             pending_account=pending_account,
             privileges=privileges,
+            restart_enabled=restart_enabled,
             support_url=support_url,
             webhook_events=webhook_events,
             x_402_enabled=x_402_enabled,

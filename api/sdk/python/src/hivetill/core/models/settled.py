@@ -13,6 +13,8 @@ from ..models.settled_network import SettledNetwork
 from ..types import UNSET, Unset
 from typing import cast
 
+if TYPE_CHECKING:
+  from ..models.settled_extensions import SettledExtensions
 
 
 
@@ -34,6 +36,7 @@ class Settled:
             block_num (int | Unset): The number of the block.
             error_message (str | Unset): The same, for people.
             error_reason (str | Unset): Why the payment was refused: a reason from docs/reference/x402.md.
+            extensions (SettledExtensions | Unset): The signed receipt of a payment of this gateway, as `offer-receipt`.
             payer (str | Unset): The account that pays. Present after its signatures were verified.
             replayed (bool | Unset): Whether an earlier request contained this payment.
      """
@@ -46,6 +49,7 @@ class Settled:
     block_num: int | Unset = UNSET
     error_message: str | Unset = UNSET
     error_reason: str | Unset = UNSET
+    extensions: SettledExtensions | Unset = UNSET
     payer: str | Unset = UNSET
     replayed: bool | Unset = UNSET
 
@@ -54,6 +58,7 @@ class Settled:
 
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.settled_extensions import SettledExtensions # noqa: PLC0415
         network: str = self.network
 
         success = self.success
@@ -69,6 +74,10 @@ class Settled:
         error_message = self.error_message
 
         error_reason = self.error_reason
+
+        extensions: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.extensions, Unset):
+            extensions = self.extensions.to_dict()
 
         payer = self.payer
 
@@ -91,6 +100,8 @@ class Settled:
             field_dict["errorMessage"] = error_message
         if error_reason is not UNSET:
             field_dict["errorReason"] = error_reason
+        if extensions is not UNSET:
+            field_dict["extensions"] = extensions
         if payer is not UNSET:
             field_dict["payer"] = payer
         if replayed is not UNSET:
@@ -102,6 +113,7 @@ class Settled:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.settled_extensions import SettledExtensions # noqa: PLC0415
         d = dict(src_dict)
         network = check_settled_network(d.pop("network"))
 
@@ -122,6 +134,16 @@ class Settled:
 
         error_reason = d.pop("errorReason", UNSET)
 
+        _extensions = d.pop("extensions", UNSET)
+        extensions: SettledExtensions | Unset
+        if isinstance(_extensions,  Unset):
+            extensions = UNSET
+        else:
+            extensions = SettledExtensions.from_dict(_extensions)
+
+
+
+
         payer = d.pop("payer", UNSET)
 
         replayed = d.pop("replayed", UNSET)
@@ -135,6 +157,7 @@ class Settled:
             block_num=block_num,
             error_message=error_message,
             error_reason=error_reason,
+            extensions=extensions,
             payer=payer,
             replayed=replayed,
         )

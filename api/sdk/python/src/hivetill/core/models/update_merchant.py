@@ -30,6 +30,8 @@ class UpdateMerchant:
                 until it is proven.
             icon_url (None | str | Unset): A logo by https; `null` removes it.
             name (str | Unset): The business name.
+            restart_enabled (bool | Unset): Whether customers may start an expired payment again. A new merchant has
+                `false`.
             support_url (None | str | Unset): Where customers find help; `null` removes it.
             webhook_events (list[UpdateMerchantWebhookEventsItem] | Unset): The types of events that are sent to
                 `webhookUrl`.
@@ -40,6 +42,7 @@ class UpdateMerchant:
     hive_account: str | Unset = UNSET
     icon_url: None | str | Unset = UNSET
     name: str | Unset = UNSET
+    restart_enabled: bool | Unset = UNSET
     support_url: None | str | Unset = UNSET
     webhook_events: list[UpdateMerchantWebhookEventsItem] | Unset = UNSET
     webhook_url: None | str | Unset = UNSET
@@ -60,6 +63,8 @@ class UpdateMerchant:
             icon_url = self.icon_url
 
         name = self.name
+
+        restart_enabled = self.restart_enabled
 
         support_url: None | str | Unset
         if isinstance(self.support_url, Unset):
@@ -95,6 +100,8 @@ class UpdateMerchant:
             field_dict["iconUrl"] = icon_url
         if name is not UNSET:
             field_dict["name"] = name
+        if restart_enabled is not UNSET:
+            field_dict["restartEnabled"] = restart_enabled
         if support_url is not UNSET:
             field_dict["supportUrl"] = support_url
         if webhook_events is not UNSET:
@@ -124,6 +131,8 @@ class UpdateMerchant:
 
 
         name = d.pop("name", UNSET)
+
+        restart_enabled = d.pop("restartEnabled", UNSET)
 
         def _parse_support_url(data: object) -> None | str | Unset:
             if data is None:
@@ -163,6 +172,7 @@ class UpdateMerchant:
             hive_account=hive_account,
             icon_url=icon_url,
             name=name,
+            restart_enabled=restart_enabled,
             support_url=support_url,
             webhook_events=webhook_events,
             webhook_url=webhook_url,
