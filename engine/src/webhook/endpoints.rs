@@ -14,7 +14,7 @@ use crate::{
 /// Maximum number of additional endpoints of a merchant.
 pub const MAX_ENDPOINTS: usize = 16;
 /// Maximum characters of the description of an endpoint.
-pub const DESCRIPTION_MAX_CHARS: usize = 100;
+const DESCRIPTION_MAX_CHARS: usize = 100;
 
 /// An additional endpoint of a merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
