@@ -334,5 +334,5 @@ fn the_page_for_agents_lists_every_reason_and_exit_code() {
 
 fn attack_35_the_page_warns_that_a_receipt_proves_nothing() {
     let page = page_named("how-to/pay-as-an-agent.md");
-    assert!(page.contains("`PAYMENT-RESPONSE` is not signed. A merchant trusts the webhook"));
+    assert!(page.contains("`PAYMENT-RESPONSE` is not signed. As a merchant, trust the webhook"));
 }

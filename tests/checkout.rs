@@ -160,7 +160,10 @@ fn the_page_is_available_in_seven_languages() {
         ("ar", "في انتظار دفعتك"),
     ] {
         let lang = format!("<html lang=\"{tag}\"");
-        has(&page(&shop.api, &format!("{path}?lang={tag}")), &[words, &lang]);
+        let chosen = page(&shop.api, &format!("{path}?lang={tag}"));
+        has(&chosen, &[words, &lang]);
+        let times = chosen.matches("</time>").count();
+        assert!(times > 0 && chosen.matches(" UTC</time>").count() == times, "a time without its zone: {chosen}");
         let liked = shop.api.get(&path).header("accept", "text/html").header("accept-language", tag).send();
         has(&liked.text(), &[words, &lang]);
         let status = shop.api.get(&format!("{path}/status?lang={tag}")).send().ok(200);

@@ -38,9 +38,9 @@ fn a_merchant_above_its_limits_is_on_hold_until_an_admin_clears_it() {
     assert_eq!(shop.payment(id)["status"], "completed", "reading goes on");
     create(&other, "", 10).ok(201);
 
-    let standing = dev.api.get(&path).bearer(dev.admin_key()).send().ok(200);
-    assert_eq!((&standing["flagged"], &standing["flag"]["window"]), (&json!(true), &json!("24h")));
-    assert_eq!((&standing["flag"]["usdCents"], &standing["completedLast24hCents"]), (&json!(1_501), &json!(1_000)));
+    let status = dev.api.get(&path).bearer(dev.admin_key()).send().ok(200);
+    assert_eq!((&status["flagged"], &status["flag"]["window"]), (&json!(true), &json!("24h")));
+    assert_eq!((&status["flag"]["usdCents"], &status["completedLast24hCents"]), (&json!(1_501), &json!(1_000)));
     dev.api.get(&path).bearer(&shop.key).send().refused(403, "admin_required");
     let list = |query: &str| {
         let page: Value =

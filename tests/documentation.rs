@@ -128,8 +128,13 @@ fn variables_exported_by_the_guides_are_not_read_as_settings() {
         exported.extend(text.split(is_part).filter(|word| word.starts_with("HIVETILL_")).map(str::to_owned));
     }
     // An exported setting must not be read as one.
-    let settings =
-        ["HIVETILL_LEDGER_NODES", "HIVETILL_GRPC_TOKEN", "HIVETILL_GRPC_SERVICE_TOKEN", "HIVETILL_STORE_URL"];
+    let settings = [
+        "HIVETILL_LEDGER_NODES",
+        "HIVETILL_GRPC_TOKEN",
+        "HIVETILL_GRPC_SERVICE_TOKEN",
+        "HIVETILL_STORE_URL",
+        "HIVETILL_MASTER_KEY_FILE",
+    ];
     assert!(settings.iter().all(|name| exported.remove(*name)) && exported.len() > 4, "{exported:?}");
     let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     config.arg("config").env_clear().envs(exported.iter().map(|name| (name, "x")));

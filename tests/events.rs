@@ -61,7 +61,7 @@ impl Stream {
         let last = last.map_or(String::new(), |last| format!("last-event-id: {last}\r\n"));
         write!(
             socket,
-            "GET /api/public/events/stream{query} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+            "GET /api/public/events/stream{query} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {key}\r\n\
              accept: text/event-stream\r\n{last}\r\n"
         )
         .expect("written");

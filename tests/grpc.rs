@@ -343,14 +343,14 @@ fn compliance_and_reconciliation_are_for_admins_and_validate_fields() {
     let wrong = set(Some(v1::Thresholds { daily_cents: Some(u64::MAX), ..limits }));
     let response = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
     refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["limits.dailyCents"]);
-    let standing = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
-    assert_eq!(standing.expect("set").into_record().expect("a record").limits, Some(limits));
-    let standing = port
+    let status = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
+    assert_eq!(status.expect("set").into_record().expect("a record").limits, Some(limits));
+    let status = port
         .run(engine.compliance().get_compliance_status(admin.request(get)))
         .expect("read")
         .into_record()
         .expect("a record");
-    assert!(standing.own_limits && standing.hold.is_none() && standing.limits == Some(limits), "{standing:?}");
+    assert!(status.own_limits && status.hold.is_none() && status.limits == Some(limits), "{status:?}");
     let clear = |merchant_id: &str, reason: &str| v1::ClearHoldRequest {
         merchant_id: merchant_id.to_owned(),
         reason: reason.to_owned(),

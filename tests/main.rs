@@ -42,6 +42,7 @@ mod reliability;
 mod simulate;
 mod spec;
 mod tidy;
+mod tutorials;
 mod two_processes;
 mod unmatched;
 mod wallet;
@@ -73,6 +74,16 @@ fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
         DURATIONS.lock().expect("nothing panics with the lock").push((watch.elapsed(), title));
         Ok(())
     })
+}
+
+/// Replaces a test that does not run on the store of this run with one that reports why.
+fn on_this_store(trial: libtest_mimic::Trial) -> libtest_mimic::Trial {
+    match harness::reason_to_skip(trial.name()) {
+        Some(why) => libtest_mimic::Trial::ignorable_test(trial.name().to_owned(), move || {
+            Ok(libtest_mimic::Completion::ignored_with(why))
+        }),
+        None => trial,
+    }
 }
 
 #[allow(clippy::print_stdout, reason = "a report of the tests")]
@@ -129,6 +140,7 @@ fn main() -> ExitCode {
         recovery::tests(),
         reliability::all(),
         simulate::tests(),
+        tutorials::all(),
         two_processes::tests(),
         grpc::tests(),
         grpc_access::tests(),
@@ -141,7 +153,8 @@ fn main() -> ExitCode {
         gate::all(),
         browser::all(),
     ];
-    let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
+    let all = all.into_iter().flatten().map(on_this_store);
+    let conclusion = libtest_mimic::run(&arguments, all.collect());
     print_slowest();
     browser::end();
     harness::end();

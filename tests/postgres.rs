@@ -3,13 +3,14 @@
 use libtest_mimic::{Completion, Trial};
 use serde_json::json;
 
-use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, folder, order, until, until_ready};
+use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, cluster, folder, order, until, until_ready};
 
-#[allow(dead_code, reason = "shared with the tests of the store")]
-#[path = "../storage/tests/postgres/cluster.rs"]
-mod cluster;
+mod alarms;
+mod backups;
+mod campaign;
 mod facades;
 mod fleet;
+mod levels;
 mod migrate_store;
 mod partitions;
 mod pooler;
@@ -21,7 +22,7 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 12] = [
+    let all: [(&str, Test); 16] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
@@ -39,6 +40,16 @@ pub(crate) fn tests() -> Vec<Trial> {
         ("postgres::a_gateway_moves_to_a_database_and_back", migrate_store::a_gateway_moves_to_a_database_and_back),
         ("postgres::a_copy_that_is_killed_leaves_nothing", migrate_store::a_copy_that_is_killed_leaves_nothing),
         (POOLER_TEST, pooler::gateways_share_the_connections_of_a_pooler),
+        ("postgres::each_failure_of_a_fleet_raises_its_alarm", alarms::each_failure_of_a_fleet_raises_its_alarm),
+        (
+            "postgres::a_restored_backup_has_every_archived_payment",
+            backups::a_restored_backup_has_every_archived_payment,
+        ),
+        (
+            "postgres::a_database_is_migrated_beyond_this_program_under_load",
+            levels::a_database_is_migrated_beyond_this_program_under_load,
+        ),
+        ("postgres::campaign_of_kills_failovers_and_partitions", campaign::campaign_of_kills_failovers_and_partitions),
         ("postgres::the_master_key_of_a_database_is_rotated", migrate_store::the_master_key_of_a_database_is_rotated),
     ];
     let trial = |(name, test): (&'static str, Test)| {

@@ -25,7 +25,7 @@ fn report(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-const STORY: &str = r#"name = "One payment"
+const SCENARIO: &str = r#"name = "One payment"
 steps = [
   { at = "1m", who = "merchant 0", does = "create", session = "A", amount = "10.000 HBD" },
   { at = "2m", who = "payer 0", does = "pay", session = "A", amount = "10.000 HBD" },
@@ -35,8 +35,8 @@ steps = [
 fn the_library_runs_and_a_failed_expectation_fits_on_one_screen() {
     let folder = tempfile::tempdir().unwrap();
     let (good, bad, page) = (folder.path().join("good"), folder.path().join("bad"), folder.path().join("page.html"));
-    std::fs::write(&good, format!("{STORY}[expect]\nA = {{ state = [\"completed\"] }}\n")).unwrap();
-    std::fs::write(&bad, format!("{STORY}[expect]\nA = {{ state = [\"failed\"] }}\n")).unwrap();
+    std::fs::write(&good, format!("{SCENARIO}[expect]\nA = {{ state = [\"completed\"] }}\n")).unwrap();
+    std::fs::write(&bad, format!("{SCENARIO}[expect]\nA = {{ state = [\"failed\"] }}\n")).unwrap();
     let output = simulate(&["run", good.to_str().unwrap()]);
     assert_eq!((output.status.code(), report(&output).as_str()), (Some(0), "ok      One payment\n"));
     let output = simulate(&["run", bad.to_str().unwrap(), "--html", page.to_str().unwrap()]);
@@ -51,7 +51,7 @@ fn the_library_runs_and_a_failed_expectation_fits_on_one_screen() {
 fn a_malformed_scenario_names_file_line_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wrong.toml");
-    std::fs::write(&file, STORY.replace("at = \"2m\"", "at = \"-2m\"")).unwrap();
+    std::fs::write(&file, SCENARIO.replace("at = \"2m\"", "at = \"-2m\"")).unwrap();
     let output = simulate(&["run", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{}", report(&output));
     for part in ["wrong.toml", "line 4", "`at` \"-2m\" is no duration"] {

@@ -56,6 +56,7 @@ pub use chain::{
     nodes::{
         health::{Condition, NodeState},
         pool::nodes_needed,
+        presence::Presence,
     },
 };
 pub use environment::Environment;

@@ -468,7 +468,7 @@ mod tests {
         let raw =
             RawUpdate { webhook_url: Some(Some("https://x.example/h?token=1".to_owned())), ..RawUpdate::default() };
         let after = updated(&before, raw, 200);
-        let after = after.with_secret(Secret::from_random([9; 32]), None, Timestamp::from_seconds(200)).expect("room");
+        let after = after.with_secret(Secret::from_random([9; 32]), None, Timestamp::from_seconds(200)).expect("space");
         let at = Timestamp::from_seconds(200);
         let entry = Entry::of_merchant(Actor::default(), "merchant_updated", Some(&before), &after, None, at);
         let fields: Vec<_> = entry.changes.iter().map(|change| change.field.as_str()).collect();

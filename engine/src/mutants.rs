@@ -10,6 +10,11 @@ macro_rules! mutants {
 }
 
 mutants! {
+    "wallet-pays-a-request-again": "a request of an agent with a wallet is paid again although its payment counts";
+    "budget-ends-with-the-transaction": "a payment leaves a wallet's budgets when its transaction expires";
+    "wallet-trusts-its-clock": "a wallet measures its budgets by the system clock, without the ledger's head";
+    "approval-covers-any-amount": "an operator's approval permits a higher amount than the approved one";
+    "wallet-releases-at-expiration": "a wallet releases an expired payment although no majority of the nodes proves its absence";
     "transfers-not-deduped": "a transfer that is read twice is credited twice";
     "unlisted-not-summed": "totals omit the transfers that a payment's record does not list";
     "unlisted-not-loaded": "a transfer that a payment's record does not list is treated as new";

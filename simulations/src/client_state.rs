@@ -15,6 +15,7 @@ use engine::{
 use tokio::task::AbortHandle;
 
 use crate::{
+    agent_wallet::{AgentWallet, WALLET},
     options::FEE_ACCOUNT,
     plan::{AGENTS, PAYERS},
     script::{Action, AgentBehavior},
@@ -49,6 +50,8 @@ pub(crate) struct ClientState {
     pub(crate) settled: u64,
     /// Sessions whose creation a limit delayed: the steps that were planned for them happen at the wrong time.
     pub(crate) delayed: BTreeSet<u32>,
+    /// The ledger of the agent with a wallet.
+    pub(crate) wallet: AgentWallet,
     /// Issued API keys, except the first of each merchant.
     pub(crate) keys: Vec<GivenKey>,
 }
@@ -211,6 +214,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (POOR.to_owned(), 0),
         (SPENDER.to_owned(), 0),
         (KEYED.to_owned(), RICH),
+        (WALLET.to_owned(), RICH),
         ("mallory".to_owned(), RICH),
         (THIRD_PARTY.to_owned(), RICH),
     ];

@@ -18,6 +18,7 @@ use engine::{
 use storage::Handling;
 
 use self::{
+    agent_wallet::{WalletRequest, pay_with_wallet},
     agents::settle,
     availability::{call_failed, request_failed, unless_left},
     drafts::draft,
@@ -41,6 +42,7 @@ use crate::{
     trace::Source,
 };
 
+mod agent_wallet;
 mod agents;
 mod availability;
 mod drafts;
@@ -113,6 +115,9 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
             Action::ActOnSession { session, action } => act_on_session(&sim, &engine, *session, *action).await,
             Action::Settle { session, agent, behavior } => settle(&sim, &engine, *session, *agent, *behavior).await,
             Action::Facilitate { agent, resource, units } => facilitate(&sim, &engine, *agent, *resource, *units).await,
+            Action::PayWithWallet { request, units } => {
+                pay_with_wallet(&sim, &engine, WalletRequest { number: *request, units: *units }).await
+            }
             Action::Purchase { agent, resource, shown, seller, key, units } => {
                 let (agent, resource, shown, units) = (*agent, *resource, *shown, *units);
                 purchase(&sim, &engine, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await

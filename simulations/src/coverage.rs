@@ -12,7 +12,7 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare states, rows of the state table, outcomes of claims, and reasons that agents receive.
-pub const REQUIRED_MARKS: [&str; 73] = [
+pub const REQUIRED_MARKS: [&str; 75] = [
     "HBD is read at another price",
     "a backup is restored",
     "a broadcast is accepted and its response lost",
@@ -56,6 +56,8 @@ pub const REQUIRED_MARKS: [&str; 73] = [
     "a third party sends a merchant's proof",
     "a third party presents a public transaction",
     "a transfer matches no session",
+    "a wallet pays",
+    "a wallet's policy refuses a payment",
     "a webhook is processed and its response lost",
     "an account is changed too often",
     "an agent's payment settles",

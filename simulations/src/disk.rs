@@ -306,7 +306,7 @@ impl State {
         self.files.iter().map(|file| file.bytes.len() as u64).sum()
     }
 
-    fn room_for(&self, file: usize, end: usize) -> io::Result<()> {
+    fn space_for(&self, file: usize, end: usize) -> io::Result<()> {
         let growth = end.saturating_sub(self.files[file].bytes.len());
         if growth > 0 && self.used() + growth as u64 > self.capacity {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
@@ -315,7 +315,7 @@ impl State {
     }
 
     fn resize(&mut self, file: usize, len: usize) -> io::Result<()> {
-        self.room_for(file, len)?;
+        self.space_for(file, len)?;
         let File { bytes, undo, replaced } = &mut self.files[file];
         let (before, from) = (bytes.len(), replaced.len());
         // What is cut off is kept, so that a power cut may bring it back.

@@ -220,6 +220,9 @@ invariants! {
     "requests-are-shared", "L6", Check::Simulation, "Several engines request about as many heads and blocks of each node as one engine.";
     "opened-once-the-chain-is-followed", "S7", Check::Payment(opened_once_the_chain_is_followed), "A payment is created only once the engine follows the chain from a block whose number is durable.";
     "replays-are-complete", "G6", Check::Simulation, "A replay sends every event of its time that was not delivered, and is refused for a time that is not within the last 30 days.";
+    "never-over-budget", "S10", Check::Simulation, "Within any hour of block times the agent with a wallet spends at most its limit, and no payment exceeds the limit of one payment or the amount that an operator approved.";
+    "one-charge-per-request", "S10", Check::Simulation, "A request of the agent with a wallet is paid by at most one transaction, whatever is repeated or killed.";
+    "released-is-not-spent", "S10", Check::Simulation, "A payment that a wallet has released is in no block.";
     "expected", "", Check::Simulation, "What the scenario expects.";
 }
 

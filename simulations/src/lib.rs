@@ -25,6 +25,7 @@ pub mod shrink;
 pub mod simulation;
 pub mod trace;
 
+mod agent_wallet;
 mod client_state;
 mod clients;
 mod hive;

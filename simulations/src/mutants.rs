@@ -67,14 +67,14 @@ pub struct Hunt<'a> {
 /// Returns the mutants that can be killed here, with descriptions; none in a release build. Those of the facade need one
 /// that is installed.
 #[must_use]
-pub fn planted() -> Option<Vec<(&'static str, &'static str)>> {
+pub fn available() -> Option<Vec<(&'static str, &'static str)>> {
     let has_facade = crate::front::installed().is_some();
     let is_noticed = |name: &str| has_facade || !engine::mutants::is_facade_mutant(name);
     Some(engine::mutants::compiled_in()?.iter().copied().filter(|(name, _)| is_noticed(name)).collect())
 }
 
 /// Activates a mutant in this thread, for every simulation that runs in it.
-pub fn plant(name: &str) {
+pub fn activate(name: &str) {
     engine::mutants::activate(Some(name));
 }
 

@@ -98,6 +98,7 @@ faults! {
     StoreCut = "engine.without_store", 2_000, "per block: one of several engines loses its connections to the store for up to two minutes";
     NodeCut = "engine.without_node", 3_000, "per block: one of several engines cannot reach a node for up to two minutes";
     StoreFailover = "store.failover", 600, "per block: the store of several engines fails over; it is away for up to half a minute, and unconfirmed commits are dropped or kept";
+    AgentKill = "agent.kill", 50_000, "the agent with a wallet is killed before one step of a payment, and runs again";
     CommitBroken = "store.commit_broken", 4_000, "the connection of one of several engines breaks during a commit, which is applied, dropped, or applied later";
 }
 

@@ -145,6 +145,7 @@ pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     plan.session_actions(&mut root.fork("desks"));
     plan.public_transactions(&mut root.fork("strangers"));
     plan.sellers(span_ms, payments, &mut root.fork("sellers"));
+    plan.wallet_requests(span_ms, &mut root.fork("wallets"));
     plan.dishonest_agents(&mut root.fork("tricksters"));
     ownership::draw(&mut plan.steps, setup, span_ms, &mut root.fork("owners"));
     if setup.engines < 2 {
@@ -276,6 +277,21 @@ impl Plan<'_> {
                 self.push(at, Action::Purchase { agent, resource, shown: number, seller, key, units });
                 let most = *random.pick(&[2, 3_000, 30_000]);
                 at += random.below(most);
+            }
+        }
+    }
+
+    /// Draws requests of the agent with a wallet: some are repeated, some at another price, and some runs request more within an hour
+    /// than the wallet's policy permits.
+    fn wallet_requests(&mut self, span_ms: u64, random: &mut Random) {
+        let within = *random.pick(&[span_ms, span_ms.min(1_800_000)]);
+        let start = 30_000 + random.below(span_ms - within + 1);
+        for request in 0..u32::try_from(random.below(8)).unwrap_or(0) {
+            let (mut at, mut units) = (start + random.below(within), random.between(1, 4_500));
+            for _ in 0..random.between(1, 3) {
+                self.push(at, Action::PayWithWallet { request, units });
+                at += *random.pick(&[1, 4_000, 150_000, 900_000]);
+                units = if random.chance(200_000) { random.between(1, 4_500) } else { units };
             }
         }
     }

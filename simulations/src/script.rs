@@ -182,6 +182,13 @@ pub enum Action {
         /// The amount, in 1/1000.
         units: u64,
     },
+    /// The agent with a wallet pays for a resource of another server. A repeated request is one purchase.
+    PayWithWallet {
+        /// The request.
+        request: u32,
+        /// Its price, in 1/1000 HBD.
+        units: u64,
+    },
     /// A merchant's record is changed.
     ChangeMerchant {
         /// The merchant.

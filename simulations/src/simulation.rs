@@ -186,6 +186,8 @@ struct RandomStreams {
     leaving: Random,
     stale: Random,
     records: Random,
+    /// Kills the agent with a wallet.
+    wallets: Random,
 }
 
 /// The virtual time.
@@ -284,6 +286,7 @@ impl Simulation {
                 leaving: root.fork("leaving"),
                 stale: root.fork("stale"),
                 records: root.fork("records"),
+                wallets: root.fork("kills of wallets"),
             }),
             event_queue: Mutex::default(),
             armed_faults: Mutex::default(),

@@ -106,7 +106,7 @@ fn a_malformed_scenario_names_line_and_field() {
         (
             format!("heal_at = \"31m\"\n{}", step("at = \"1s\", who = \"receiver 0\", does = \"fail\", for = \"3h\"")),
             4,
-            "it is not over at `heal_at`",
+            "it ends after `heal_at`",
         ),
         (
             step("at = \"1s\", who = \"actor\", does = \"panic\", point = \"somewhere\""),

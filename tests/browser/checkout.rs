@@ -9,6 +9,7 @@ super::journeys!(
     a_payment_in_keychain_completes_and_redirects_to_the_shop,
     closing_keychain_sends_nothing_and_allows_a_retry,
     other_keychain_errors_warn_against_paying_again,
+    a_wallet_that_never_responds_leaves_the_other_ways_open,
     opening_a_wallet_hides_the_cancellation_and_is_reported,
     no_wallet_opens_for_a_payment_that_is_being_cancelled,
     returning_from_a_wallet_shows_the_receipt,
@@ -26,7 +27,9 @@ super::journeys!(
     a_customer_can_cancel_and_stop_the_redirect,
     the_checkout_is_usable_with_the_keyboard,
     merchant_texts_are_never_executed,
+    long_texts_emoji_and_mixed_directions_fit_every_width,
     nothing_blocks_the_first_paint,
+    the_page_keeps_its_budget_on_a_slow_network,
     the_page_cannot_be_framed,
 );
 
@@ -139,6 +142,30 @@ async fn other_keychain_errors_warn_against_paying_again() {
     }
 }
 
+async fn a_wallet_that_never_responds_leaves_the_other_ways_open() {
+    let (dev, shop) = (shared(), shared().shop());
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    let url = address(&shop, &payment);
+    tab.goto(&url).await;
+    tab.click("#keychain-pay").await;
+    tab.asked().await;
+    tab.shows("Please confirm in Keychain.").await;
+    let others =
+        "['open-wallet', 'hivesigner', 'manual', 'qr'].every(id => document.getElementById(id).checkVisibility())";
+    assert!(tab.eval::<bool>(others).await, "another device can pay");
+    assert!(tab.eval::<bool>("document.getElementById('cancel-box').hidden").await, "the wallet may still send it");
+    // The customer reloads the page and tries again, then pays from another device.
+    tab.goto(&url).await;
+    tab.click("#keychain-pay").await;
+    assert_eq!(tab.asked().await["memo"], json!(payment.memo));
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
+    tab.shows("Your payment is final.").await;
+    assert!(!tab.is_asked());
+    tab.is_clean();
+}
+
 async fn opening_a_wallet_hides_the_cancellation_and_is_reported() {
     let shop = shared().shop();
     let payment = order(&shop);
@@ -206,7 +233,7 @@ async fn a_late_keychain_extension_is_detected() {
     let tab = Tab::open().await;
     tab.install_keychain(700).await;
     tab.goto(&address(&shop, &payment)).await;
-    assert!(tab.eval::<bool>("document.getElementById('keychain').hidden").await);
+    assert!(tab.eval::<bool>("isHiddenAtFirst").await);
     tab.click("#keychain-pay").await;
     assert_eq!(tab.asked().await["memo"], json!(payment.memo));
     tab.is_clean();
@@ -297,6 +324,9 @@ async fn without_scripts_a_customer_pays_and_sees_it() {
     tab.shows("Your payment is final.").await;
     tab.shows("Return to").await;
     assert!(!tab.eval::<String>("document.head.innerHTML").await.contains("refresh"), "nothing happens by itself");
+    let times: Vec<String> =
+        tab.eval("[...document.querySelectorAll('main time')].map(time => time.textContent)").await;
+    assert!(!times.is_empty() && times.iter().all(|time| time.ends_with(" UTC")), "{times:?}");
     tab.is_clean();
 }
 
@@ -477,6 +507,28 @@ async fn merchant_texts_are_never_executed() {
     tab.is_clean();
 }
 
+async fn long_texts_emoji_and_mixed_directions_fit_every_width() {
+    let dev = shared();
+    let shop = dev.shop();
+    let family = "👨\u{200d}👩\u{200d}👧\u{200d}👦";
+    shop.update(&json!({ "name": format!("متجر {family} Mug-Shop") })).ok(200);
+    for (name, description) in
+        [("unbroken", "m".repeat(255)), ("mixed", format!("كوب <b>أزرق</b> {family} 1.500 HBD (מאג)"))]
+    {
+        let payment = shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "description": description }));
+        let tab = Tab::open().await;
+        tab.install_keychain(0).await;
+        tab.goto(&address(&shop, &payment)).await;
+        tab.shows(&description).await;
+        tab.shows("Pay with Hive Keychain").await;
+        tab.look(&format!("pay-{name}")).await;
+        dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
+        tab.shows("Your payment is final.").await;
+        tab.look(&format!("completed-{name}")).await;
+        tab.is_clean();
+    }
+}
+
 async fn nothing_blocks_the_first_paint() {
     let shop = shared().shop();
     let payment = order(&shop);
@@ -486,6 +538,27 @@ async fn nothing_blocks_the_first_paint() {
     let blocking =
         "performance.getEntriesByType('resource').filter(r => r.renderBlockingStatus === 'blocking').map(r => r.name)";
     assert_eq!(tab.eval::<Vec<String>>(blocking).await, [""; 0]);
+    tab.is_clean();
+}
+
+async fn the_page_keeps_its_budget_on_a_slow_network() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.slow_network().await;
+    tab.install_keychain(0).await;
+    tab.goto(&address(&shop, &payment)).await;
+    tab.click("#keychain-pay").await;
+    assert_eq!(tab.asked().await["memo"], json!(payment.memo));
+    // What a customer waits for before the click works, in bytes and not in seconds, which depend on the machine:
+    // the page, and one script that no other request delays.
+    let loaded = "performance.getEntriesByType('resource').filter(r => r.initiatorType === 'script').map(r => new URL(r.name).pathname)";
+    assert_eq!(tab.eval::<Vec<String>>(loaded).await, ["/assets/checkout.js"]);
+    let bytes: u32 =
+        tab.eval("performance.getEntries().reduce((sum, entry) => sum + (entry.transferSize || 0), 0)").await;
+    assert!((5_000..=60_000).contains(&bytes), "{bytes} bytes");
+    // In ms: one round trip each to connect, for the page and for the script, then 50 bytes each.
+    assert!(3 * 400 + bytes / 50 <= 4_000, "{bytes} bytes");
     tab.is_clean();
 }
 

@@ -229,6 +229,13 @@ impl Tab {
         self.page.execute(state).await.expect("a network state");
     }
 
+    /// Limits the network to that of a slow phone: 400 ms to each response, 50 kB/s.
+    pub(super) async fn slow_network(&self) {
+        let slow = NetworkConditions::new("", 400.0, 50_000.0, 50_000.0);
+        let conditions = EmulateNetworkConditionsByRuleParams::new(false, vec![slow]);
+        self.page.execute(conditions).await.expect("network conditions");
+    }
+
     /// Sets the window width and the color scheme.
     pub(super) async fn size(&self, width: u32, is_dark: bool) {
         let height = if width < 600 { 568 } else { 800 };
@@ -340,17 +347,20 @@ impl Tab {
 
     async fn picture(&self, name: &str, is_checked: bool) {
         let mut findings = Vec::new();
-        for width in [320, 768, 1_280] {
+        for width in [320, 375, 768, 1_280] {
             for scheme in ["light", "dark"] {
                 self.size(width, scheme == "dark").await;
                 let picture = ScreenshotParams::builder().full_page(true).build();
                 let png = self.page.screenshot(picture).await.expect("a picture");
+                if is_checked {
+                    findings.extend(super::references::compare(self, name, width, scheme, &png).await);
+                }
                 std::fs::write(pictures().join(format!("{name}-{width}-{scheme}.png")), png).expect("a file");
                 let over: i64 = self.eval("document.documentElement.scrollWidth - window.innerWidth").await;
                 if over > 0 {
                     findings.push(format!("{name} {width}: {over} px too wide"));
                 }
-                if is_checked && width != 768 {
+                if is_checked && matches!(width, 320 | 1_280) {
                     let found = self.axe().await.into_iter();
                     findings.extend(found.map(|found| format!("{name} {width} {scheme}: {found}")));
                 }
@@ -404,7 +414,8 @@ pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
 }
 
 /// A simulated Keychain extension: its requests go to the test, which signs and broadcasts as the extension does.
-const KEYCHAIN: &str = r"(() => {
+const KEYCHAIN: &str = r"addEventListener('DOMContentLoaded', () => { window.isHiddenAtFirst = document.getElementById('keychain')?.hidden });
+(() => {
   const open = new Map();
   let next = 1;
   const ask = (what, callback) => { const id = next++; open.set(id, callback); window.keychainRequest(JSON.stringify({ id, ...what })); };

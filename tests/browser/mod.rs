@@ -4,6 +4,7 @@
 mod checkout;
 mod chrome;
 mod dashboard;
+mod references;
 mod screenshots;
 
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Screenshots of every state of the checkout at three widths, light and dark, with accessibility checks.
+//! Screenshots of every state of the checkout at four widths, light and dark, with accessibility checks.
 
 use serde_json::{Value, json};
 

@@ -13,7 +13,8 @@ use crate::{
     wallet::agent::Agent,
     x402::{encode, json_of, nonce, v1},
 };
-use upstream::{Behavior, STREAMED, Upstream};
+pub(crate) use upstream::Upstream;
+use upstream::{Behavior, STREAMED};
 
 crate::tests!(
     a_request_is_paid_served_and_listed_for_the_merchant,
@@ -26,6 +27,8 @@ crate::tests!(
     bodies_are_streamed_in_both_directions,
     free_and_unknown_routes_are_distinguished,
     a_gate_with_its_own_engine_settles,
+    receipts_are_signed_with_a_key_that_survives_restarts,
+    a_gate_with_unsigned_receipts_has_no_key_set,
 );
 
 /// Returns every test of this module.
@@ -34,7 +37,7 @@ pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
 }
 
 /// A running gate.
-struct Gate {
+pub(crate) struct Gate {
     api: Api,
     process: Process,
     directory: PathBuf,
@@ -43,7 +46,7 @@ struct Gate {
 
 impl Gate {
     /// Starts a gate whose engine is that of a development gateway.
-    fn start(dev: &Dev, shop: &Shop, upstream: &Upstream, more: &str) -> Self {
+    pub(crate) fn start(dev: &Dev, shop: &Shop, upstream: &Upstream, more: &str) -> Self {
         let directory = folder("gate");
         let routes = directory.join("gate.toml");
         let text = format!(
@@ -74,7 +77,7 @@ impl Gate {
         Self { api, process, directory, routes }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.api.base)
     }
 
@@ -135,6 +138,7 @@ fn a_request_is_paid_served_and_listed_for_the_merchant() {
     assert_eq!((served.status, &served.json()["report"]), (200, &json!("Mugs are up 3 %")), "{}", served.text());
     let receipt = receipt(&served);
     assert_eq!((&receipt["success"], &receipt["payer"]), (&json!(true), &json!(buyer.name)));
+    assert!(receipt["extensions"]["offer-receipt"]["info"]["receipt"]["signature"].is_string(), "{receipt}");
     let [forwarded] = &upstream.requests()[..] else { panic!("one request") };
     assert!(forwarded.head.starts_with("get /report?year=2026 "), "{}", forwarded.head);
     assert!(
@@ -358,4 +362,31 @@ fn a_gate_with_its_own_engine_settles() {
     let mut again = Process::start(&arguments(false));
     let api = Api::new(again.ready()["gate"].as_str().expect("its URL"));
     assert_eq!(api.get("/report").header("x-payment", &payment).send().status, 409, "it remembers what was served");
+}
+
+fn receipts_are_signed_with_a_key_that_survives_restarts() {
+    let dev = shared();
+    let (shop, upstream) = (dev.shop(), Upstream::start());
+    let mut gate = Gate::start(dev, &shop, &upstream, "");
+    let before = gate.api.get("/.well-known/jwks.json").send().ok(200);
+    let key = &before["keys"][0];
+    assert_eq!((&key["kty"], &key["crv"], &key["alg"]), (&json!("OKP"), &json!("Ed25519"), &json!("EdDSA")));
+    assert!(key.get("d").is_none(), "the private key is not published");
+    gate.process.kill();
+    let process = Gate::process(dev, &shop, &gate.directory, &gate.routes);
+    let gate = Gate::ready(process, gate.directory.clone(), gate.routes.clone());
+    assert_eq!(gate.api.get("/.well-known/jwks.json").send().ok(200), before);
+    assert!(upstream.requests().is_empty(), "the gate itself responds");
+}
+
+fn a_gate_with_unsigned_receipts_has_no_key_set() {
+    let dev = shared();
+    let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
+    let gate = Gate::start(dev, &shop, &upstream, "receipts = \"unsigned\"");
+    assert_eq!(gate.api.get("/.well-known/jwks.json").send().status, 404);
+    let payment = signed(dev, &buyer, &shop.account.name, "0.050 HBD");
+    let served = gate.api.get("/report").header("x-payment", &payment).send();
+    assert_eq!(served.status, 200, "{}", served.text());
+    let receipt = receipt(&served);
+    assert_eq!((&receipt["success"], receipt.get("extensions")), (&json!(true), None));
 }

@@ -1,4 +1,4 @@
-//! The pages on agents: their command blocks run in order as printed.
+//! The page on an agent's wallet: its command blocks run in order as printed.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use crate::{
     harness::{folder, shared},
 };
 
-crate::tests!(the_commands_of_the_page_on_agents_work, the_commands_of_the_page_on_wallets_work,);
+crate::tests!(the_commands_of_the_page_on_wallets_work,);
 
 /// Runs a script with the binary in its path, in a new folder; kills its remaining processes at the end.
 #[track_caller]
@@ -26,15 +26,6 @@ fn run(script: &str, settings: &[(&str, &str)]) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)
-}
-
-fn the_commands_of_the_page_on_agents_work() {
-    let commands = blocks("docs/how-to/agents.md", "sh");
-    assert_eq!(commands.len(), 7, "the page has these blocks");
-    let printed = run(&commands.concat(), &[]);
-    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("created ")).collect();
-    let expected = ["0.050 HBD", "offer", "0.050 HBD", "paid", "Mugs are up 3 %", "above_day_limit", "0.050 HBD"];
-    assert_eq!(lines, expected, "{printed}");
 }
 
 fn the_commands_of_the_page_on_wallets_work() {

@@ -9,7 +9,7 @@ use std::{
 use crate::harness::background;
 
 /// A listening server.
-pub(super) struct Upstream {
+pub(crate) struct Upstream {
     address: SocketAddr,
     shared: Arc<Mutex<Shared>>,
 }
@@ -48,7 +48,7 @@ pub(super) enum Behavior {
 pub(super) const STREAMED: usize = 8 << 20;
 
 impl Upstream {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         let shared = Arc::new(Mutex::new(Shared::default()));

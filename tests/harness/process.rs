@@ -12,7 +12,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::wait::{background, until};
+use super::{
+    databases,
+    wait::{background, until},
+};
 
 /// A running `hivetill`, killed when dropped.
 pub(crate) struct Process {
@@ -30,10 +33,18 @@ impl Process {
 
     /// Starts it in a directory.
     pub(crate) fn start_in<A: AsRef<str>>(folder: &Path, args: &[A]) -> Self {
-        let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
+        let mut args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
+        let settings = databases::settings_of(&args, folder, Self::migrate);
+        args.extend(settings.iter().map(String::as_str));
         let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
         command.args(&args).current_dir(folder).env_clear().env("TMPDIR", root());
         Self::spawn(command, format!("hivetill {}", args.join(" ")))
+    }
+
+    /// Applies the schema to a new database.
+    fn migrate(url: &str) {
+        let finished = Self::start(&["migrate", &format!("--set=store.url={url}")]).finish();
+        assert!(finished.success, "{finished:?}");
     }
 
     /// Starts another program, whose home directory is `folder`.
@@ -227,6 +238,7 @@ fn root() -> &'static Path {
 
 /// Kills the remaining processes of this run.
 pub(crate) fn end() {
+    databases::end();
     Guard::get().close();
 }
 

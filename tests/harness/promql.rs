@@ -1,5 +1,5 @@
 //! Evaluates the expressions of the alerting rules against scrapes, with the subset of PromQL that
-//! docs/deploy/alarms.yml uses. Durations of `for` are ignored; a range is the time between two scrapes.
+//! docs/deploy/alarms.yml and docs/deploy/scale-out/alarms.yml use. Durations of `for` are ignored; a range is the time between two scrapes.
 
 #![allow(clippy::float_arithmetic, reason = "metrics are floating-point numbers, and none is money")]
 
@@ -47,9 +47,20 @@ fn sample(line: &str) -> Option<(Labels, f64)> {
     Some((read, value.parse().ok()?))
 }
 
-/// Returns every alarm with its expression.
+/// Returns every alarm of a gateway with its expression.
 pub(crate) fn rules() -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy/alarms.yml");
+    let rules = rules_of("alarms.yml");
+    assert!(rules.len() > 10, "{rules:?}");
+    rules
+}
+
+/// Returns the further alarms of several engines over one database.
+pub(crate) fn scale_out_rules() -> Vec<(String, String)> {
+    rules_of("scale-out/alarms.yml")
+}
+
+fn rules_of(file: &str) -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy").join(file);
     let text = std::fs::read_to_string(path).expect("the rules");
     let member = |line: &str, name: &str| line.trim().strip_prefix(name).map(|rest| rest.trim().to_owned());
     let mut rules = Vec::new();
@@ -60,14 +71,19 @@ pub(crate) fn rules() -> Vec<(String, String)> {
             *kept = expr;
         }
     }
-    assert!(rules.len() > 10 && rules.iter().all(|(_, expr)| !expr.is_empty()), "{rules:?}");
+    assert!(rules.iter().all(|(_, expr)| !expr.is_empty()), "{rules:?}");
     rules
 }
 
 /// Returns whether an alarm's expression is true for the later of two scrapes.
 #[track_caller]
 pub(crate) fn fires(alarm: &str, before: &Page, after: &Page, seconds: f64) -> bool {
-    let expr = rules().into_iter().find(|(name, _)| name == alarm).unwrap_or_else(|| panic!("no alarm {alarm}")).1;
+    let expr = rules()
+        .into_iter()
+        .chain(scale_out_rules())
+        .find(|(name, _)| name == alarm)
+        .unwrap_or_else(|| panic!("no alarm {alarm}"))
+        .1;
     match evaluate(&expr, before, after, seconds) {
         Value::Vector(vector) => !vector.is_empty(),
         Value::Scalar(_) => panic!("{alarm} compares nothing: {expr}"),

@@ -1,5 +1,5 @@
 //! The sellers of docs/how-to/x402-seller.md, in Express and Hono, as printed: one payment serves one request, also if
-//! the handler fails after the settlement.
+//! the handler fails after the settlement. Also a gate, paid by the official client.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{clients::run, folder, prepare, scheme, with};
 use crate::{
     documentation::blocks,
+    gate::{Gate, Upstream},
     harness::{Dev, Process, Shop, shared, until},
 };
 
@@ -30,7 +31,25 @@ pub(super) fn tests() -> Vec<Trial> {
     });
     let agent = crate::title(module_path!(), "the_program_for_agents_pays_as_printed");
     let agent = Trial::ignorable_test(agent, || with(&missing(), pay));
-    each.into_iter().chain([agent, tried]).collect()
+    let gate = crate::title(module_path!(), "the_official_client_pays_a_gate_and_verifies_its_receipt");
+    let gate = Trial::ignorable_test(gate, || with(&missing(), pay_gate));
+    each.into_iter().chain([agent, tried, gate]).collect()
+}
+
+/// Pays a gate with @x402/fetch and verifies the receipt with @x402/extensions.
+fn pay_gate() {
+    let (dev, work) = (shared(), crate::harness::folder("gate-client"));
+    let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
+    let gate = Gate::start(dev, &shop, &upstream, "");
+    std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
+    std::fs::copy(sources().join("gate.mjs"), work.join("gate.mjs")).expect("the client is copied");
+    let report = run(Command::new("node")
+        .args(["gate.mjs", &gate.url("")])
+        .env("HIVETILL_RPC", &dev.ledger.rpc.base)
+        .env("HIVETILL_ACCOUNT", &buyer.name)
+        .env("HIVETILL_KEY", &buyer.key)
+        .current_dir(&work));
+    assert_eq!(report.trim(), "ok");
 }
 
 /// Runs the program of docs/how-to/pay-as-an-agent.md. The price is above the SDK's default limit of $1.

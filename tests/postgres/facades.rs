@@ -7,11 +7,12 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use crate::{
     events::{Stream, list, payments_of},
-    harness::{Opened, Process, Response, Shop, background, order, until},
+    harness::{Opened, Process, Response, Shop, background, order, pause, until},
 };
 
 use super::{
@@ -39,6 +40,11 @@ struct Acknowledged {
 
 impl Load {
     pub(super) fn start(shop: &Shop) -> Self {
+        Self::with_interval(shop, Duration::ZERO)
+    }
+
+    /// Starts clients that wait between their payments.
+    pub(super) fn with_interval(shop: &Shop, interval: Duration) -> Self {
         let (is_over, shared) = (Arc::new(AtomicBool::new(false)), Arc::new(Acknowledged::default()));
         let client = |number: usize| {
             let (shop, is_over, shared) = (shop.clone(), Arc::clone(&is_over), Arc::clone(&shared));
@@ -47,6 +53,7 @@ impl Load {
                 while !is_over.load(Ordering::SeqCst) {
                     shared.create_and_read(&shop, &format!("order-{number}-{count}"));
                     count += 1;
+                    pause(interval);
                 }
             })
         };

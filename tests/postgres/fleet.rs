@@ -36,7 +36,7 @@ pub(super) struct EngineProcess {
 
 /// A facade of all engines.
 pub(super) struct FacadeProcess {
-    _process: Process,
+    pub(super) process: Process,
     pub(super) api: Api,
     metrics: Api,
 }
@@ -122,8 +122,9 @@ impl FacadeProcess {
         let mut process = Process::start(&args);
         let metrics = metrics_of(&mut process);
         let api = Api::new(&format!("http://{}", process.log_after("listening on ")));
-        let facade = Self { _process: process, api, metrics };
-        for url in &urls {
+        let facade = Self { process, api, metrics };
+        // A facade of one engine has no metric of it.
+        for url in urls.iter().filter(|_| urls.len() > 1) {
             facade.until_engine(url, true);
         }
         until_ready(&facade.api);

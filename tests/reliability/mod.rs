@@ -13,23 +13,16 @@ mod model;
 mod nodes;
 mod settings;
 
+use crate::harness::switch;
+
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [kills::tests(), nodes::tests(), majority::tests(), disk::all()].into_iter().flatten().collect()
 }
 
-/// Returns a number from an environment variable: arguments belong to the test runner.
-#[expect(clippy::disallowed_methods, reason = "the switches of the campaigns")]
-fn switch(name: &str, usual: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")),
-        Err(_) => usual,
-    }
-}
-
 /// Prints progress.
 #[expect(clippy::print_stdout, reason = "a campaign of many minutes prints its progress and its results")]
-fn print_progress(line: &str) {
+pub(crate) fn print_progress(line: &str) {
     println!("{line}");
 }
 

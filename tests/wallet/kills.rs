@@ -6,7 +6,7 @@
 use std::{process::Stdio, time::Duration};
 
 use super::agent::{Agent, run};
-use crate::harness::{Dev, background, pause};
+use crate::harness::{Dev, background, pause, switch};
 
 crate::tests!(a_wallet_killed_at_any_step_counts_its_spending_and_pays_once);
 
@@ -63,9 +63,4 @@ fn a_wallet_killed_at_any_step_counts_its_spending_and_pays_once() {
         assert_eq!((agent.charged(), agent.used()), (paid * PRICE, paid * PRICE), "after kill {kill}");
     }
     assert!(stopped > kills / 2, "{stopped} of {kills} runs were stopped before their end");
-}
-
-#[expect(clippy::disallowed_methods, reason = "the switch of the campaign")]
-fn switch(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }

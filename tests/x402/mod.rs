@@ -196,7 +196,7 @@ fn block_of(ledger: &Ledger, tx_id: &str) -> Option<u64> {
 }
 
 /// Counts the transfers on the chain with this memo.
-fn transfers_with_memo(ledger: &Ledger, memo: &str) -> usize {
+pub(crate) fn transfers_with_memo(ledger: &Ledger, memo: &str) -> usize {
     let head = ledger.order("status", &json!({}))["head"]["number"].as_u64().expect("a number");
     let mut count = 0;
     for number in 1..=head {

@@ -65,8 +65,8 @@ impl Operations {
         Ok(Health { ledger, is_following, active, damaged_rows, store_unavailable })
     }
 
-    /// Returns the engines that share the store and who holds which duty, and which of them this engine is; none if it has its
-    /// store to itself and so holds every duty.
+    /// Returns the engines that share the store and who holds which duty, and which of them this engine is; none if it does not share
+    /// the store and so holds every duty.
     ///
     /// # Errors
     /// Store errors.

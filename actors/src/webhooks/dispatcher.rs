@@ -309,8 +309,8 @@ impl Dispatcher {
             false => HoldReason::NoEndpoint { merchant_version: Some(record.version) },
         };
         let queue = outbox.queues.entry(merchant).or_default();
-        let is_planted = mutant!("breaker-holds-deliveries") && work.endpoint.is_breaker_open();
-        let is_enabled = work.endpoint.is_enabled() && !is_planted;
+        let is_mutated = mutant!("breaker-holds-deliveries") && work.endpoint.is_breaker_open();
+        let is_enabled = work.endpoint.is_enabled() && !is_mutated;
         let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
         queue.endpoint = work.endpoint;
         queue.is_complete = is_whole;

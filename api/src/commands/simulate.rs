@@ -1,5 +1,7 @@
 //! `simulate`: payment lifecycles from a seed or a scenario file, under injected faults.
 
+mod mutant_flag;
+
 use std::{
     io::{IsTerminal as _, Seek as _, Write as _},
     path::{Path, PathBuf},
@@ -19,6 +21,7 @@ use simulations::{
     shrink,
 };
 
+use self::mutant_flag::{MutantFlag, known_mutants};
 use super::{failure::Failure, output::print, shutdown};
 use crate::{in_process, version};
 
@@ -65,13 +68,6 @@ struct RunArgs {
     trace: bool,
     #[command(flatten)]
     mutant: MutantFlag,
-}
-
-#[derive(Debug, clap::Args)]
-struct MutantFlag {
-    /// Enable this mutant, to see a failure (not in release builds)
-    #[arg(long, value_name = "NAME")]
-    mutant: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -323,7 +319,7 @@ fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let replay = format!("hivetill simulate run {} --seed {}", path.display(), script.seed);
+        let replay = format!("hivetill simulate run {} --seed {}{}", path.display(), script.seed, args.mutant);
         let code = run_and_report(&script, &replay, args.trace, None, page.as_mut())?;
         if code == 0 {
             print(&format!("ok      {}\n", script.name))?;
@@ -423,7 +419,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let mut page = args.html.as_deref().map(OutputFile::create).transpose()?;
-    let replay = format!("hivetill simulate replay --seed {} {}", args.seed, args.seeded.flags());
+    let replay = format!("hivetill simulate replay --seed {} {}{}", args.seed, args.seeded.flags(), args.mutant);
     let code = run_and_report(&script, &replay, args.trace, args.until, page.as_mut())?;
     if code == 0 {
         print(&format!("seed {}: all invariants hold\n", args.seed))?;
@@ -520,26 +516,6 @@ fn difference(script: &Script) -> String {
     match first {
         Some((one, other)) => format!("seed {} has two traces:\n{one}\n{other}\n", script.seed),
         None => format!("seed {}: the same trace, but a different disk or duration\n", script.seed),
-    }
-}
-
-fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
-    simulations::mutants::planted().ok_or_else(|| {
-        Failure::Other(
-            "a release build has no mutants; use a development build: cargo run -- simulate mutants".to_owned(),
-        )
-    })
-}
-
-impl MutantFlag {
-    /// Enables the mutant for all simulations of this thread.
-    fn enable(&self) -> Result<(), Failure> {
-        let Some(name) = self.mutant.as_deref() else { return Ok(()) };
-        if !known_mutants()?.iter().any(|(known, _)| *known == name) {
-            return Err(Failure::Other(format!("there is no mutant {name:?}; `simulate mutants` lists them")));
-        }
-        simulations::mutants::plant(name);
-        Ok(())
     }
 }
 

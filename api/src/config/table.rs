@@ -471,7 +471,7 @@ pub static TABLE: &[Key] = &[
         "store.lease_seconds",
         Kind::Integer(5, 300),
         "30",
-        "How long an engine that shares its store keeps its duties without renewing its lease, at least twice `webhooks.timeout_ms`. When an engine fails, the others take over its duties about a second after this time at the latest. An engine that reaches no ledger node for this time releases the duties that need one. Set the same value for every engine of a store. An engine that has its store to itself holds every duty and has no lease.",
+        "How long an engine that shares its store keeps its duties without renewing its lease, at least twice `webhooks.timeout_ms`. When an engine fails, the others take over its duties about a second after this time at the latest. An engine that reaches no ledger node for this time releases the duties that need one. Set the same value for every engine of a store. An engine that does not share its store holds every duty and has no lease.",
     ),
     key(
         "metrics.listen",

@@ -6,6 +6,7 @@ use super::Spending;
 use crate::{
     account::AccountName,
     money::{Currency, Money},
+    mutant,
     time::Timestamp,
 };
 
@@ -65,7 +66,7 @@ pub struct Counted {
 impl Counted {
     /// Returns the time from which the payment counts in a window no more.
     fn leaves(&self, period: Period) -> Timestamp {
-        self.until + period.window()
+        if mutant!("budget-ends-with-the-transaction") { self.until } else { self.until + period.window() }
     }
 
     /// Returns its smallest units in a currency to one payee, or to all.

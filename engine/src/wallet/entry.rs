@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Spending;
-use crate::time::Timestamp;
+use crate::{mutant, time::Timestamp};
 
 /// How long an approval or a denial stays valid.
 pub const APPROVAL_VALIDITY: Duration = Duration::from_secs(24 * 3_600);
@@ -133,6 +133,18 @@ impl State {
         }
     }
 
+    /// Returns the state after a report of the server or the ledger. A confirmation outweighs a proof of absence: the nodes that
+    /// gave the proof were wrong, and the transaction counts again.
+    ///
+    /// # Errors
+    /// [`Rejection`] if the state does not allow the step.
+    pub const fn conclude(self, step: Step) -> Result<Self, Rejection> {
+        match (self, step) {
+            (Self::Released, Step::Confirm) => Ok(Self::Paid),
+            _ => self.apply(step),
+        }
+    }
+
     /// Returns whether the payment counts in budgets: its transaction is or may be in a block.
     #[must_use]
     pub const fn counts(self) -> bool {
@@ -167,7 +179,9 @@ impl Approval {
     /// Returns whether the decision permits a spending now: the same currency, no other recipient, and no more to each.
     #[must_use]
     pub fn permits(&self, spending: &Spending, now: Timestamp) -> bool {
-        let is_within = |(account, _): &(_, u64)| spending.to(*account) <= self.spending.to(*account);
+        let is_within = |(account, _): &(_, u64)| {
+            spending.to(*account) <= self.spending.to(*account) || mutant!("approval-covers-any-amount")
+        };
         self.is_granted
             && self.is_valid(now)
             && self.spending.currency == spending.currency

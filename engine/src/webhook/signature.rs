@@ -188,14 +188,14 @@ mod tests {
     #[test]
     fn the_previous_secret_signs_until_its_grace_period_ends() {
         let (now, until) = (Timestamp::from_seconds(1), Some(Timestamp::from_seconds(1_000)));
-        let secrets = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), until, now).expect("room");
+        let secrets = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), until, now).expect("space");
         let event = EventId::from_bits(5);
         let during = secrets.sign(event, b"x", Timestamp::from_seconds(999));
         assert_eq!(during.legacy_previous, [secret().legacy(999_000, b"x")]);
         assert_eq!(during.standard.split(' ').count(), 2);
         let after = secrets.sign(event, b"x", Timestamp::from_seconds(1_000));
         assert_eq!((after.legacy_previous.len(), after.standard.split(' ').count()), (0, 1));
-        let at_once = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), None, now).expect("room");
+        let at_once = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), None, now).expect("space");
         assert_eq!(at_once.previous, []);
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let mut secrets = Secrets::only(made(0));
         // The second expires before the first and the third.
         for (n, until) in [(1, 1_000), (2, 500), (3, 2_000)] {
-            secrets = secrets.rotated(made(n), Some(at(until)), at(10)).expect("room for three");
+            secrets = secrets.rotated(made(n), Some(at(until)), at(10)).expect("space for three");
         }
         let legacy = |now: u64| secrets.sign(EventId::from_bits(5), b"x", at(now)).legacy_previous;
         let signed = |n: u8, now: u64| made(n).legacy(now * 1_000, b"x");

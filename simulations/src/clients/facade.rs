@@ -136,7 +136,7 @@ impl Client<'_> {
     /// Checks a reported state against those that the payment had during the request.
     pub(super) fn hold_state(&self, id: PaymentId, before: Option<DurableState>, reported: &str) {
         let after = self.sim.durable_state(id);
-        let known = [before, after].into_iter().flatten().map(|standing| standing.state);
+        let known = [before, after].into_iter().flatten().map(|durable| durable.state);
         let mut passed: Vec<&str> = known.map(engine::payment::State::as_str).collect();
         // The session may have passed through this state meanwhile.
         if passed.first() == Some(&"pending")

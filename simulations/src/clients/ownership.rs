@@ -254,8 +254,8 @@ async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantI
             sim.mark("a merchant ignores a transfer");
             Again::No
         }
-        Err(EngineError::NotProven { status: standing, .. }) => {
-            if standing == VerificationStatus::Stale {
+        Err(EngineError::NotProven { status: found, .. }) => {
+            if found == VerificationStatus::Stale {
                 sim.mark("a stale proof is refused");
             }
             Again::No

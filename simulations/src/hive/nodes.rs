@@ -311,27 +311,7 @@ impl Node for SimNode {
 
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         let (index, now_ms) = (self.index, self.seam.sim.now_ms());
-        Box::pin(self.call(TRANSACTION, false, move |hive| {
-            let state = &hive.nodes[index];
-            let view = state.view.view(&hive.chain);
-            let has_heard = hive.has_heard(index, tx_id, now_ms);
-            Ok(match hive.chain.status(tx_id, Some(expiration)) {
-                Status::Unknown | Status::WithinMempool if state.keeps(tx_id, hive) => TxStatus::InMempool,
-                Status::WithinMempool if !has_heard => TxStatus::Unknown,
-                Status::Unknown => TxStatus::Unknown,
-                Status::WithinMempool => TxStatus::InMempool,
-                Status::WithinReversibleBlock(number) | Status::WithinIrreversibleBlock(number)
-                    if !view.shows_as_it_is(number) =>
-                {
-                    TxStatus::InMempool
-                }
-                Status::WithinReversibleBlock(number) => TxStatus::InReversibleBlock(number),
-                Status::WithinIrreversibleBlock(number) => TxStatus::InIrreversibleBlock(number),
-                Status::ExpiredReversible => TxStatus::ExpiredReversible,
-                Status::ExpiredIrreversible => TxStatus::ExpiredIrreversible,
-                Status::TooOld => TxStatus::TooOld,
-            })
-        }))
+        Box::pin(self.call(TRANSACTION, false, move |hive| Ok(hive.report_of(index, tx_id, expiration, now_ms))))
     }
 
     fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
@@ -443,6 +423,41 @@ impl NodeState {
 }
 
 impl Hive {
+    /// Returns the status of a transaction on a node.
+    fn report_of(&self, index: usize, tx_id: TxId, expiration: Timestamp, now_ms: u64) -> TxStatus {
+        let state = &self.nodes[index];
+        let view = state.view.view(&self.chain);
+        let has_heard = self.has_heard(index, tx_id, now_ms);
+        match self.chain.status(tx_id, Some(expiration)) {
+            Status::Unknown | Status::WithinMempool if state.keeps(tx_id, self) => TxStatus::InMempool,
+            Status::WithinMempool if !has_heard => TxStatus::Unknown,
+            Status::Unknown => TxStatus::Unknown,
+            Status::WithinMempool => TxStatus::InMempool,
+            Status::WithinReversibleBlock(number) | Status::WithinIrreversibleBlock(number)
+                if !view.shows_as_it_is(number) =>
+            {
+                TxStatus::InMempool
+            }
+            Status::WithinReversibleBlock(number) => TxStatus::InReversibleBlock(number),
+            Status::WithinIrreversibleBlock(number) => TxStatus::InIrreversibleBlock(number),
+            Status::ExpiredReversible => TxStatus::ExpiredReversible,
+            Status::ExpiredIrreversible => TxStatus::ExpiredIrreversible,
+            Status::TooOld => TxStatus::TooOld,
+        }
+    }
+
+    /// Returns the status of a transaction on each node that can be reached.
+    pub(crate) fn reports_of(&self, tx_id: TxId, expiration: Timestamp, now_ms: u64) -> Vec<TxStatus> {
+        let reached = (0..self.nodes.len()).filter(|index| now_ms >= self.nodes[*index].down_until);
+        reached.map(|index| self.report_of(index, tx_id, expiration, now_ms)).collect()
+    }
+
+    /// Returns the time of the head of the first node that can be reached.
+    pub(crate) fn reported_head_time(&self, now_ms: u64) -> Timestamp {
+        let reached = self.nodes.iter().find(|node| now_ms >= node.down_until);
+        reached.map_or_else(|| self.chain.head_time(), |node| node.view.view(&self.chain).head().1)
+    }
+
     /// Returns whether a node has received a pending transaction.
     fn has_heard(&self, node: usize, tx_id: TxId, now_ms: u64) -> bool {
         self.accepted_by.get(&tx_id).is_none_or(|(taken_by, at_ms)| {

@@ -157,10 +157,10 @@ impl Axis {
         }
         // A short trace fills the page.
         let end = at.last().map_or(0, |(_, x)| *x);
-        let (from, room) = (20, WIDTH - NAMES - 80);
-        if end > from && end - from < room {
+        let (from, available) = (20, WIDTH - NAMES - 80);
+        if end > from && end - from < available {
             for (_, x) in &mut at {
-                *x = from + (*x - from) * room / (end - from);
+                *x = from + (*x - from) * available / (end - from);
             }
         }
         Self(at)

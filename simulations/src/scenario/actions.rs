@@ -71,7 +71,15 @@ pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 16] = [
         "customer",
         &[("cancel", customer_cancels), ("report a wallet", act_on_session), ("watch its payment", act_on_session)],
     ),
-    ("agent", &[("settle", settle), ("pay elsewhere", facilitate), ("pay a seller", purchase)]),
+    (
+        "agent",
+        &[
+            ("settle", settle),
+            ("pay elsewhere", facilitate),
+            ("pay a seller", purchase),
+            ("pay with a wallet", pay_with_wallet),
+        ],
+    ),
     (
         "node",
         &[

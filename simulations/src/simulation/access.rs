@@ -195,6 +195,17 @@ impl Simulation {
         lock(&self.streams).leaving.chance(500_000)
     }
 
+    /// Draws whether the agent with a wallet is killed before a step of its payment.
+    pub(crate) fn kills_agent(&self, step: &'static str) -> bool {
+        let rate = self.rate(Fault::AgentKill);
+        let is_killed = lock(&self.streams).wallets.chance(rate);
+        if is_killed {
+            let text = || format!("the agent with a wallet is killed before {step}");
+            self.fault(Source::Payer, Fault::AgentKill.as_str(), 0, text);
+        }
+        is_killed
+    }
+
     pub(crate) fn verifies_first(&self) -> bool {
         lock(&self.streams).clients.chance(300_000)
     }

@@ -216,18 +216,18 @@ impl Simulation {
     pub(super) async fn compare_damaged(&self, store: &EmbeddedStore) -> Result<(), String> {
         let failed = |error: ReadError| error.to_string();
         let report = store.verify_inline().map_err(failed)?;
-        let mut standing = Vec::new();
+        let mut damaged_tables = Vec::new();
         store
             .each_row_inline(|row| {
                 let is_it = |damaged: &DamagedRow| {
                     damaged.row.table == row.table && damaged.row.key == row.key && damaged.value == row.value
                 };
                 if lock(&self.damaged).iter().any(is_it) {
-                    standing.push(row.table);
+                    damaged_tables.push(row.table);
                 }
             })
             .map_err(failed)?;
-        for table in standing {
+        for table in damaged_tables {
             let named = |finding: &String| finding.starts_with(&format!("{table} ")) && finding.contains("checksum");
             // A long list of findings is truncated.
             if report.findings.iter().any(named) || report.finding_count > report.findings.len() as u64 {

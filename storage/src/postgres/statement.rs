@@ -23,7 +23,7 @@ pub(crate) struct Statement {
 pub(crate) const DURABILITY: &str = "current_setting('synchronous_commit')";
 
 /// Aborts the statement, by the logarithm of 0, where programs of this level may not use the database any more.
-fn schema_guard() -> String {
+pub(crate) fn schema_guard() -> String {
     format!("ln(CASE WHEN (SELECT max(oldest_program) FROM schema_migrations) > {LEVEL} THEN 0 ELSE 1 END::float8)")
 }
 
@@ -80,7 +80,7 @@ impl Statement {
         let first = self.values.len() + 1;
         let guards = self.guards.iter().enumerate();
         let guards = guards.map(|(at, name)| format!("(SELECT count(*) FROM {name}) = ${}::bigint", first + at));
-        // A division by zero aborts the statement in every database that speaks this protocol.
+        // A division by zero aborts the statement in every database with this protocol.
         let guarded = match self.guards.is_empty() {
             true => "1".to_owned(),
             false => format!("1 / ({})::integer", guards.collect::<Vec<_>>().join(" AND ")),

@@ -290,10 +290,7 @@ impl Events for PostgresStore {
     }
 
     fn epoch(&self) -> Read<'_, event_list::Epoch> {
-        self.read(async move {
-            let epochs = business::epochs(&self.readers).await?;
-            Ok(epochs.last().copied().unwrap_or(event_list::Epoch::FIRST))
-        })
+        self.read(business::epoch(&self.readers))
     }
 }
 

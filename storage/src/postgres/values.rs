@@ -58,7 +58,7 @@ impl<'a> FromSql<'a> for Moment {
     accepts!(TIMESTAMPTZ);
 }
 
-/// Returns a count as PostgreSQL's signed type, which has room for all that occur.
+/// Returns a count as PostgreSQL's signed type, which can represent all counts that occur.
 pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -68,7 +68,7 @@ pub trait Store:
     /// permanently: the process must exit.
     fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>>;
 
-    /// Returns whether several engines use the store concurrently. An engine that has its store to itself holds every duty.
+    /// Returns whether several engines use the store concurrently. An engine that does not share its store holds every duty.
     fn is_shared(&self) -> bool {
         false
     }

@@ -40,7 +40,7 @@ pub(crate) enum Extra {
     Audit { owner: u8, actor: u8 },
     Comply { owner: u8, number: u64, cents: u64 },
     Admit { owner: u8, number: u64 },
-    Standing { owner: u8 },
+    Hold { owner: u8 },
     Prune { second: u64 },
     Unwatch { number: u8 },
     Books { day: u64, at: u64, expected: Option<u64> },
@@ -60,7 +60,7 @@ fn extras() -> impl Strategy<Value = Extra> {
         (1..3u8, 1..4u8).prop_map(|(owner, actor)| Extra::Audit { owner, actor }),
         (1..3u8, 10..20u64, 0..1_200u64).prop_map(|(owner, number, cents)| Extra::Comply { owner, number, cents }),
         (1..3u8, 20..30u64).prop_map(|(owner, number)| Extra::Admit { owner, number }),
-        (1..3u8).prop_map(|owner| Extra::Standing { owner }),
+        (1..3u8).prop_map(|owner| Extra::Hold { owner }),
         (0..40u64).prop_map(|second| Extra::Prune { second }),
         (1..4u8).prop_map(|number| Extra::Unwatch { number }),
         (0..2u64, 1..4u64, prop::option::of(1..4u64)).prop_map(|(day, at, expected)| Extra::Books {
@@ -119,7 +119,7 @@ impl Extra {
                 let (payment, merchant) = (payment_id(number), merchant_id(owner));
                 create(&crate::samples::payment(owner, number)).and(Write::Admit { payment, merchant, quota })
             }
-            Self::Standing { owner } => {
+            Self::Hold { owner } => {
                 let breach = LimitBreach { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
                 Batch::of(Write::Compliance { merchant: merchant_id(owner), change: ComplianceChange::Hold(breach) })
             }

@@ -174,20 +174,62 @@ impl Cluster {
         if let Some((user, group)) = self.programs.owner {
             chown(folder.path(), Some(user), Some(group)).expect("a folder of the server's user");
         }
+        let programs = self.programs.clone();
+        let mut standby = Self { programs, folder, server: None, databases: AtomicUsize::new(0), log: Arc::default() };
+        standby.follow(self);
+        standby
+    }
+
+    /// Replaces the files of a server that has failed by those of another, and starts it as a standby of that one, at its address as
+    /// before.
+    ///
+    /// # Panics
+    /// If the programs fail.
+    pub(crate) fn follow(&mut self, primary: &Self) {
+        self.stop();
+        if self.data().exists() {
+            fs::remove_dir_all(self.data()).expect("the files of a stopped server");
+        }
+        primary.back_up(&self.data(), &["--write-recovery-conf"]);
+        self.run(&[]);
+    }
+
+    /// Copies the files of a running server into a new folder, as a base backup with the log that it needs.
+    ///
+    /// # Panics
+    /// If the program fails.
+    pub(crate) fn back_up(&self, to: &Path, options: &[&str]) {
         let copied = self
             .programs
             .command("pg_basebackup")
-            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--username", USER, "--host"])
+            .args(["--checkpoint=fast", "--no-sync", "--username", USER, "--host"])
             .arg(self.folder.path())
             .arg("--pgdata")
-            .arg(folder.path().join("data"))
+            .arg(to)
+            .args(options)
             .output()
             .expect("pg_basebackup runs");
         assert!(copied.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr));
-        let programs = self.programs.clone();
-        let mut standby = Self { programs, folder, server: None, databases: AtomicUsize::new(0), log: Arc::default() };
-        standby.run(&[]);
-        standby
+    }
+
+    /// Starts a cluster whose files come from a base backup. `prepare` gets the folder of the files before the server starts.
+    ///
+    /// # Panics
+    /// If the server does not start.
+    pub(crate) fn restore(programs: &Programs, backup: &Path, prepare: impl FnOnce(&Self)) -> Self {
+        let folder = tempfile::Builder::new().prefix("till-pg").tempdir().expect("a temporary folder");
+        if let Some((user, group)) = programs.owner {
+            chown(folder.path(), Some(user), Some(group)).expect("a folder of the server's user");
+        }
+        let programs = programs.clone();
+        let mut cluster = Self { programs, folder, server: None, databases: AtomicUsize::new(0), log: Arc::default() };
+        // Copied as the server's user, who owns the files then.
+        let copied =
+            cluster.programs.confined("cp").arg("-a").arg(backup).arg(cluster.data()).output().expect("cp runs");
+        assert!(copied.status.success(), "cp: {}", String::from_utf8_lossy(&copied.stderr));
+        prepare(&cluster);
+        cluster.run(&[]);
+        cluster
     }
 
     /// Makes commits wait for a standby.

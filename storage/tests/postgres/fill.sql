@@ -62,4 +62,3 @@ INSERT INTO ledger_entries SELECT t.account, '2025-11-20T14:00:00Z'::timestamptz
 INSERT INTO audit_log (merchant_id, action, happened_at, record) SELECT n.merchant_id, t.action, t.happened_at, t.record
     FROM numbers n, (SELECT * FROM audit_log LIMIT 1) AS t;
 INSERT INTO commits (id, committed_at) SELECT gen_random_uuid(), now() - interval '1 hour' FROM numbers;
-ANALYZE;

@@ -10,6 +10,7 @@ crate::tests!(
     a_database_is_migrated_once_and_then_opens,
     every_refusal_states_its_cause,
     a_newer_schema_is_refused_unless_it_allows_this_program,
+    an_open_store_is_unavailable_once_a_migration_excludes_it,
     hosts_of_different_clusters_are_refused,
     a_wrong_password_is_refused,
     a_standby_is_refused,
@@ -90,6 +91,26 @@ fn a_newer_schema_is_refused_unless_it_allows_this_program() {
     assert!(matches!(open(&address), Err(OpenError::SchemaNewer { found: 3, known: 1 })));
     let migrated = runtime().block_on(PostgresStore::migrate(&address));
     assert!(matches!(migrated, Err(OpenError::SchemaNewer { .. })));
+}
+
+fn an_open_store_is_unavailable_once_a_migration_excludes_it() {
+    use storage::{ReadError, prelude::*};
+
+    let (cluster, template) = shared();
+    let name = cluster.create_database(Some(template));
+    let address = address(&cluster.url(&name));
+    runtime().block_on(async {
+        let one = Connections { writers: 1, readers: 1 };
+        let store = PostgresStore::open(&address, one, Vault::default()).await.expect("a store");
+        let before = store.epoch().await.expect("the level of this program");
+        let add = "INSERT INTO schema_migrations (level, name, oldest_program)";
+        cluster.sql(&name, &format!("{add} VALUES (2, 'expand', 1)"));
+        assert_eq!(store.epoch().await.expect("the migration only adds"), before);
+        cluster.sql(&name, &format!("{add} VALUES (3, 'contract', 3)"));
+        let refused = store.epoch().await;
+        assert!(matches!(&refused, Err(ReadError::Unavailable(why)) if why.contains("newer version")), "{refused:?}");
+        store.close().await;
+    });
 }
 
 fn hosts_of_different_clusters_are_refused() {

@@ -61,7 +61,7 @@ services = [name for name in reflected.get_services() if name.startswith(PACKAGE
 def find_generated():
     """Returns what stubs offer: the method's descriptor and how a channel calls it."""
     found = {}
-    names = "billing compliance events keys maintenance merchants ownership payments reconciliation system unmatched webhooks x402"
+    names = "billing compliance events facades keys maintenance merchants ownership payments reconciliation system unmatched webhooks x402"
     for name in names.split():
         messages = importlib.import_module(f"hivetill.engine.v1.{name}_pb2")
         stubs = importlib.import_module(f"hivetill.engine.v1.{name}_pb2_grpc")

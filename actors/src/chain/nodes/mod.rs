@@ -10,4 +10,5 @@ pub(crate) mod majority;
 #[cfg(test)]
 mod model_tests;
 pub(crate) mod pool;
+pub(crate) mod presence;
 mod round;

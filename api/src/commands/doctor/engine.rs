@@ -239,7 +239,7 @@ pub(super) async fn check_running(transport: Transport, config: &Config, finding
 fn duties(engines: &[v1::EngineDuties], findings: &mut Findings) {
     let what = "duties";
     if engines.is_empty() {
-        return findings.ok(what, "the engine has its store to itself and holds every duty");
+        return findings.ok(what, "the engine does not share its store and holds every duty");
     }
     for engine in engines {
         let mut held = engine.duties.clone();
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn the_holder_of_each_duty_is_shown_and_duties_without_one_are_a_warning() {
-        let alone = "the engine has its store to itself and holds every duty";
+        let alone = "the engine does not share its store and holds every duty";
         assert_eq!(lines(&[]), [(Severity::Ok, alone.to_owned())]);
         let engine = |id: &str, is_responding, duties: &[&str], webhook_buckets| v1::EngineDuties {
             engine_id: id.to_owned(),

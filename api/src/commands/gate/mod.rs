@@ -8,6 +8,7 @@ mod facilitator;
 mod ledger;
 mod offer;
 mod proxy;
+mod receipt;
 mod routes;
 mod state;
 mod upstream;
@@ -43,6 +44,7 @@ use crate::config::{Config, environment_variables};
 use facilitator::Facilitator;
 use ledger::{Ledger, Payment};
 use proxy::Gate;
+use receipt::Signer;
 use routes::Routes;
 use upstream::Upstream;
 
@@ -50,6 +52,8 @@ use upstream::Upstream;
 const SOCKET: &str = "gate.sock";
 /// The file with the API key of the gate's own merchant.
 const KEY_FILE: &str = "gate-api-key";
+/// The file with the secret key that signs receipts.
+const RECEIPT_KEY_FILE: &str = "receipt-key";
 
 /// Arguments of `hivetill gate`.
 #[derive(Debug, clap::Args)]
@@ -97,8 +101,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let address = address_of(&listener)?;
     let base = routes.base_url.clone().map_or_else(|| Url::parse(&format!("http://{address}")), Ok);
     let base = base.map_err(|error| Failure::Other(error.to_string()))?;
+    let signer = if routes.signs_receipts { Some(signer(&directory)?) } else { None };
     let engine = start_engine(&config, &directory, &routes).await?;
-    let gate = Arc::new(Gate::new(routes, base.clone(), upstream, engine.facilitator.clone(), ledger));
+    let gate = Arc::new(Gate::new(routes, base.clone(), upstream, engine.facilitator.clone(), ledger, signer));
     let stop = Shutdown::new();
     let ports = vec![
         tokio::spawn(serve(listener, Arc::clone(&gate), stop.requested())),
@@ -121,6 +126,14 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         None => super::running::join_ports(ports).await,
     }
     end
+}
+
+/// Returns the signer of receipts, with the key in the gate's directory; generates a key if there is none.
+fn signer(directory: &Path) -> Result<Signer, Failure> {
+    let path = directory.join(RECEIPT_KEY_FILE);
+    let secret = files::secret(&path)?;
+    let invalid = || Failure::Other(format!("{}: a receipt key must be 64 hex characters", path.display()));
+    Signer::from_hex(&secret).ok_or_else(invalid)
 }
 
 /// The facilitator, and its engine where that is in this process.

@@ -126,11 +126,14 @@ fn denied(denial: &Denial) -> Value {
     })
 }
 
-/// Adds the receipt of a settled payment.
-pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled) {
-    let receipt = json!({
+/// Adds the outcome of a settled payment, with the extensions of the settlement response.
+pub(super) fn insert_settled(headers: &mut http::HeaderMap, settled: &Settled, extensions: Option<Value>) {
+    let mut receipt = json!({
         "success": true, "transaction": settled.tx_id, "network": NETWORK, "payer": settled.payer, "txId": settled.tx_id,
     });
+    if let Some(extensions) = extensions {
+        receipt["extensions"] = extensions;
+    }
     insert_receipt(headers, &receipt);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));
 }

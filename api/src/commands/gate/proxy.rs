@@ -27,6 +27,7 @@ use super::{
     facilitator::Facilitator,
     ledger::{Failed, Ledger, Payment},
     offer::{self, Denial, Settled},
+    receipt::Signer,
     routes::{Matched, Price, Routes},
     state::{State, Step},
     upstream::{Upstream, target},
@@ -34,6 +35,7 @@ use super::{
 use crate::commands::payer::exchange;
 
 const DISCOVERY: &str = "/.well-known/x402";
+const KEY_SET: &str = "/.well-known/jwks.json";
 const HEALTH: &str = "/healthz";
 /// The payment headers of both versions.
 const PAYMENTS: [&str; 2] = ["payment-signature", "x-payment"];
@@ -45,6 +47,8 @@ pub(super) struct Gate {
     pub(super) upstream: Upstream,
     pub(super) facilitator: Facilitator,
     pub(super) ledger: Ledger,
+    /// `None` if receipts are unsigned.
+    signer: Option<Signer>,
     /// Payments whose requests are being served.
     in_flight: Mutex<BTreeSet<TxId>>,
 }
@@ -64,8 +68,15 @@ enum Shown {
 }
 
 impl Gate {
-    pub(super) fn new(routes: Routes, base: Url, upstream: Upstream, facilitator: Facilitator, ledger: Ledger) -> Self {
-        Self { routes, base, upstream, facilitator, ledger, in_flight: Mutex::default() }
+    pub(super) fn new(
+        routes: Routes,
+        base: Url,
+        upstream: Upstream,
+        facilitator: Facilitator,
+        ledger: Ledger,
+        signer: Option<Signer>,
+    ) -> Self {
+        Self { routes, base, upstream, facilitator, ledger, signer, in_flight: Mutex::default() }
     }
 
     /// Serves one request.
@@ -73,6 +84,9 @@ impl Gate {
         let path = request.uri().path();
         if path == DISCOVERY && request.method() == Method::GET {
             return offer::json_response(StatusCode::OK, &offer::discovery(&self.routes, &self.base));
+        }
+        if let (KEY_SET, &Method::GET, Some(signer)) = (path, request.method(), &self.signer) {
+            return offer::json_response(StatusCode::OK, &signer.key_set());
         }
         if path == HEALTH {
             return offer::json_response(StatusCode::OK, &serde_json::json!({ "status": "ok" }));
@@ -244,13 +258,13 @@ impl Visit<'_> {
             Ok(response) => {
                 self.claim.step(Step::Fail, Some(&format!("the upstream responded with {}", response.status())));
                 let mut response = response.map(|body| body.map_err(Into::into).boxed());
-                offer::insert_settled(response.headers_mut(), &settled);
+                offer::insert_settled(response.headers_mut(), &settled, None);
                 Ok(response)
             }
             Err(why) => {
                 self.claim.step(Step::Fail, Some(&why));
                 let mut response = unreachable_upstream(&why);
-                offer::insert_settled(response.headers_mut(), &settled);
+                offer::insert_settled(response.headers_mut(), &settled, None);
                 Ok(response)
             }
         }
@@ -302,7 +316,10 @@ impl Visit<'_> {
     /// owed.
     fn deliver(self, response: Response<reqwest::Body>, settled: &Settled) -> Response<Body> {
         let (mut head, inner) = response.into_parts();
-        offer::insert_settled(&mut head.headers, settled);
+        // Only a served request has a signed receipt, because it confirms the service as well as the payment.
+        let sign = |signer: &Signer| signer.receipt(self.url, &settled.payer, &settled.tx_id, SystemClock.now());
+        let extensions = self.gate().signer.as_ref().map(sign);
+        offer::insert_settled(&mut head.headers, settled, extensions);
         let body = Delivery { inner, claim: Some(self.claim) };
         Response::from_parts(head, body.boxed())
     }

@@ -23,6 +23,8 @@ pub(super) struct Routes {
     pub(super) base_url: Option<Url>,
     /// Timeout until the upstream begins its response.
     pub(super) upstream_timeout: Duration,
+    /// Whether responses to paid requests have a signed receipt.
+    pub(super) signs_receipts: bool,
     /// Whether paths without a route are forwarded without a payment.
     is_open: bool,
     routes: Vec<Route>,
@@ -89,6 +91,11 @@ impl Routes {
             Some("free") => true,
             Some(_) => return Err("`unmatched` must be \"refuse\" or \"free\"".to_owned()),
         };
+        let signs_receipts = match file.text("receipts")? {
+            None | Some("signed") => true,
+            Some("unsigned") => false,
+            Some(_) => return Err("`receipts` must be \"signed\" or \"unsigned\"".to_owned()),
+        };
         let rows = match file.get("route") {
             Some(Value::Array(rows)) => rows.as_slice(),
             None => &[],
@@ -105,7 +112,7 @@ impl Routes {
             return Err("there is no [[route]]".to_owned());
         }
         let router = router(&routes)?;
-        Ok(Self { upstream, base_url, upstream_timeout, is_open, routes, router })
+        Ok(Self { upstream, base_url, upstream_timeout, signs_receipts, is_open, routes, router })
     }
 
     /// Returns the route of a request. Paths match regardless of case and of a trailing slash, so that a tolerant
@@ -268,6 +275,8 @@ mod tests {
                 .unwrap();
         assert_eq!(open.find(&Method::GET, "/other"), Matched::Free);
         assert_eq!(routes.priced().count(), 2);
+        assert!(routes.signs_receipts);
+        assert!(!Routes::parse(&format!("receipts = \"unsigned\"\n{FILE}")).unwrap().signs_receipts);
         let [first, second] =
             routes.priced().map(|(_, price)| (price.pay_to, price.settles_first)).collect::<Vec<_>>()[..]
         else {
@@ -335,6 +344,7 @@ mod tests {
                 "upstream = \"http://a.example\"\n[[route]]\npath = \"/x\"\n[[route]]\npath = \"/X/\"\n",
                 "two routes match",
             ),
+            ("upstream = \"http://a.example\"\nreceipts = \"never\"\n", "`receipts` must be"),
             ("upsteam = \"http://a.example\"\nupstream = \"http://a.example\"\n", "did you mean `upstream`?"),
         ];
         for (text, expected) in cases {

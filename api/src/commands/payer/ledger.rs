@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use actors::{
-    environment::{Account, Node as _, NodeError, TxStatus},
+    Presence,
+    environment::{Account, Node as _, NodeError},
     hive_rpc::HiveRpc,
-    nodes_needed,
 };
 use engine::{account::AccountName, hive::ChainId, ledger::TxId, time::Timestamp};
 use reqwest::Url;
@@ -33,17 +33,6 @@ pub(in crate::commands) struct Reached {
     pub(in crate::commands) node: HiveRpc,
     pub(in crate::commands) anchor: Anchor,
     pub(in crate::commands) account: Account,
-}
-
-/// The status of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum Presence {
-    /// A node has it in a block.
-    InBlock,
-    /// A majority of the nodes reports that it expired in an irreversible block without being included.
-    Absent,
-    /// Neither.
-    Unknown,
 }
 
 impl Ledger {
@@ -83,16 +72,11 @@ impl Ledger {
     /// Queries every node for a transaction. One node that has it in a block is sufficient; its absence requires a
     /// majority.
     pub(in crate::commands) async fn presence(&self, tx_id: TxId, expiration: Timestamp) -> Result<Presence, Failure> {
-        let mut absent = 0;
+        let mut reports = Vec::new();
         for url in &self.nodes {
-            match HiveRpc::new(url, NODE_TIMEOUT)?.find_transaction(tx_id, expiration).await {
-                Ok(TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_)) => return Ok(Presence::InBlock),
-                Ok(TxStatus::ExpiredIrreversible) => absent += 1,
-                _ => {}
-            }
+            reports.extend(HiveRpc::new(url, NODE_TIMEOUT)?.find_transaction(tx_id, expiration).await);
         }
-        let is_absent = absent >= nodes_needed(self.nodes.len(), 0);
-        Ok(if is_absent { Presence::Absent } else { Presence::Unknown })
+        Ok(Presence::of(reports, self.nodes.len()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use actors::{environment::Clock as _, system::SystemClock};
+use actors::{Presence, environment::Clock as _, system::SystemClock};
 use engine::{
     hive::{Pack, PrivateKey},
     money::{Currency, Money},
@@ -24,7 +24,7 @@ use crate::commands::payer::{
     exchange::{self, Response, conclude, merge, request_quote},
     failure::Failure,
     key::KeySource,
-    ledger::{Ledger, Presence, Reached},
+    ledger::{Ledger, Reached},
     quote::{Quote, Unacceptable, header_value, transaction_json},
     request::Request,
     submission::{self, Submission, Submitted},

@@ -13,7 +13,7 @@ use std::{
 
 use engine::{
     time::Timestamp,
-    wallet::{Counted, Period, Policy, Refusal, RequestKey, Spending, State, Step, wallet_time},
+    wallet::{Counted, Period, Policy, Refusal, Rejection, RequestKey, Spending, State, Step, Verdict, wallet_time},
 };
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError, WriteTransaction};
 use rustix::fs::{FlockOperation, flock};
@@ -106,14 +106,18 @@ impl Store {
     pub(super) async fn sign(&self, id: u64, payload: Value) -> Result<Entry, Error> {
         let locked = self.lock().await?;
         locked.write(|tables| {
-            tables.change(id, Step::Sign, |entry| {
-                // The first signature is kept: anyone who has it may submit it.
-                if entry.state == State::Reserved
-                    && let Some(payment) = &mut entry.payment
-                {
-                    payment.payload = payload;
-                }
-            })
+            tables.change(
+                id,
+                |state| state.apply(Step::Sign),
+                |entry| {
+                    // The first signature is kept: anyone who has it may submit it.
+                    if entry.state == State::Reserved
+                        && let Some(payment) = &mut entry.payment
+                    {
+                        payment.payload = payload;
+                    }
+                },
+            )
         })
     }
 
@@ -121,19 +125,18 @@ impl Store {
     pub(super) async fn conclude(&self, id: u64, step: Step, outcome: Outcome) -> Result<Entry, Error> {
         let locked = self.lock().await?;
         locked.write(|tables| {
-            let is_contradicted = step == Step::Confirm && tables.entry(id)?.state == State::Released;
-            if is_contradicted {
-                // The server confirmed a transaction that the nodes do not have: count it.
-                tables.change(id, Step::FindInBlock, |_| {})?;
-            }
-            tables.change(id, step, |entry| {
-                let known = entry.outcome.take().unwrap_or_default();
-                entry.outcome = Some(Outcome {
-                    receipt: outcome.receipt.clone().or(known.receipt),
-                    response: outcome.response.clone().or(known.response),
-                    ..outcome.clone()
-                });
-            })
+            tables.change(
+                id,
+                |state| state.conclude(step),
+                |entry| {
+                    let known = entry.outcome.take().unwrap_or_default();
+                    entry.outcome = Some(Outcome {
+                        receipt: outcome.receipt.clone().or(known.receipt),
+                        response: outcome.response.clone().or(known.response),
+                        ..outcome.clone()
+                    });
+                },
+            )
         })
     }
 
@@ -155,7 +158,11 @@ impl Store {
         let locked = self.lock().await?;
         locked.write(|tables| {
             let step = if is_granted { Step::Approve } else { Step::Deny };
-            tables.change(id, step, |entry| entry.decision = Some(Decision { is_granted, decided_at: now }))
+            tables.change(
+                id,
+                |state| state.apply(step),
+                |entry| entry.decision = Some(Decision { is_granted, decided_at: now }),
+            )
         })
     }
 
@@ -344,9 +351,6 @@ impl Tables<'_> {
 
     fn reserve(&mut self, proposal: Proposal<'_>) -> Result<Reservation, Failed> {
         let existing = self.latest(proposal.key)?;
-        if let Some(entry) = existing.as_ref().filter(|entry| entry.state.counts()) {
-            return Ok(Reservation::Existing(Box::new(entry.clone())));
-        }
         let last = Timestamp::from_millis(self.meta("clock")?);
         let now = wallet_time(last, proposal.clock, proposal.head);
         self.set_meta("clock", now.millis())?;
@@ -355,25 +359,29 @@ impl Tables<'_> {
             Some(entry) => entry.approval().map_err(failed)?,
             None => None,
         };
-        let verdict = proposal.policy.check(&proposal.spending, approval.as_ref(), &past, now);
+        let latest = existing.as_ref().map(|entry| (entry.state, approval.as_ref()));
+        let verdict = proposal.policy.decide(&proposal.spending, latest, &past, now);
         let undecided = |entry: &Entry| matches!(entry.state, State::AwaitingApproval | State::Approved);
-        let entry = existing.filter(undecided);
+        let entry = match (&verdict, existing) {
+            (Verdict::Repeat, Some(entry)) => return Ok(Reservation::Existing(Box::new(entry))),
+            (_, existing) => existing.filter(undecided),
+        };
         match verdict {
-            Ok(()) => {
+            Verdict::Repeat | Verdict::Reserve => {
                 let mut entry = self.begin(entry, &proposal, now)?;
                 entry.state = entry.state.apply(Step::Reserve).map_err(Error::from)?;
                 entry.payment = Some(proposal.payment);
                 self.put(&entry)?;
                 Ok(Reservation::Reserved(Box::new(entry)))
             }
-            Err(refusal @ Refusal::ApprovalNeeded { .. }) => {
+            Verdict::AwaitApproval(refusal) => {
                 let mut entry = self.begin(entry, &proposal, now)?;
                 entry.state = State::AwaitingApproval;
                 entry.decision = None;
                 self.put(&entry)?;
                 Ok(Reservation::NeedsApproval(entry.id, refusal))
             }
-            Err(refusal) => Ok(Reservation::Refused(refusal)),
+            Verdict::Refuse(refusal) => Ok(Reservation::Refused(refusal)),
         }
     }
 
@@ -393,9 +401,14 @@ impl Tables<'_> {
         Ok(Entry { id, state, subject, currency, transfers, created_at: now, decision, payment, outcome })
     }
 
-    fn change(&mut self, id: u64, step: Step, change: impl FnOnce(&mut Entry)) -> Result<Entry, Failed> {
+    fn change(
+        &mut self,
+        id: u64,
+        step: impl FnOnce(State) -> Result<State, Rejection>,
+        change: impl FnOnce(&mut Entry),
+    ) -> Result<Entry, Failed> {
         let mut entry = self.entry(id)?;
-        let state = entry.state.apply(step).map_err(Error::from)?;
+        let state = step(entry.state).map_err(Error::from)?;
         change(&mut entry);
         entry.state = state;
         self.put(&entry)?;

@@ -130,11 +130,11 @@ impl Client<'_> {
             self.sim.event(Source::Merchant, "watched", Some(self.session), shown.sequence, || {
                 format!("a watcher of session {} is notified that it is {}", self.session, shown.status)
             });
-            let standing = self.sim.durable_state(known.id);
+            let durable = self.sim.durable_state(known.id);
             let is_over = shown.status != "pending" && shown.status != "processing";
-            let is_now = standing.is_some_and(|standing| standing.state.as_str() == shown.status);
+            let is_now = durable.is_some_and(|durable| durable.state.as_str() == shown.status);
             self.hold("reported-states-are-current", known.id, is_now || !is_over, || {
-                format!("a watcher of {} is notified that it is {}, and it is {standing:?}", known.id, shown.status)
+                format!("a watcher of {} is notified that it is {}, and it is {durable:?}", known.id, shown.status)
             });
             self.hold("reported-states-are-current", known.id, shown.sequence >= last.0, || {
                 format!("a watcher of {} is notified of state {} after {}", known.id, shown.sequence, last.0)

@@ -190,7 +190,7 @@ impl Client<'_> {
     /// Checks that a session is not cancelled without a valid request.
     pub(super) fn hold_uncancelled(&self, known: &Session) {
         if self.nobody_cancels() {
-            let is_asked = self.sim.durable_state(known.id).is_some_and(|standing| standing.cancellation.is_some());
+            let is_asked = self.sim.durable_state(known.id).is_some_and(|durable| durable.cancellation.is_some());
             self.hold("forms-need-their-token", known.id, !is_asked, || {
                 format!("{} is being cancelled without a request that has a token", known.id)
             });

@@ -197,7 +197,7 @@ impl Client<'_> {
         let asked = self.send("GET", &format!("/for/{slug}"), "", None).await;
         let after = self.sim.durable_state(known.id);
         let open =
-            [before, after].into_iter().flatten().any(|standing| standing.state == engine::payment::State::Pending);
+            [before, after].into_iter().flatten().any(|durable| durable.state == engine::payment::State::Pending);
         let is_right = match asked.status {
             402 => {
                 let reported = json_of(&asked);

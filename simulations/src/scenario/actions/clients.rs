@@ -117,6 +117,12 @@ pub(super) fn facilitate(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     Ok(Action::Facilitate { agent, resource: step.raw.resource.unwrap_or(0), units })
 }
 
+pub(super) fn pay_with_wallet(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    // One agent has a wallet.
+    step.number_below(1)?;
+    Ok(Action::PayWithWallet { request: step.raw.resource.unwrap_or(0), units: step.money()?.units })
+}
+
 pub(super) fn purchase(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     let (agent, units) = (step.number_below(AGENTS)?, step.money()?.units);
     let (raw, merchants) = (step.raw, step.setup.merchants);

@@ -102,6 +102,9 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
         Action::Facilitate { agent, resource, units } => {
             numbered("agent", agent, "pay elsewhere").value("resource", resource).amount(units, Currency::Hbd)
         }
+        Action::PayWithWallet { request, units } => {
+            numbered("agent", 0, "pay with a wallet").value("resource", request).amount(units, Currency::Hbd)
+        }
         Action::Purchase { agent, resource, shown, seller, key, units } => numbered("agent", agent, "pay a seller")
             .value("resource", resource)
             .value("shown", shown)

@@ -18,6 +18,7 @@ use crate::{
         fault::Fault,
         read::accounts::limit_of,
         readers::Readers,
+        statement::schema_guard,
         tables::business::{compliance, period as read_period},
         values::{Id, column, signed, unsigned},
     },
@@ -152,6 +153,17 @@ pub(crate) async fn single<T>(
 /// Returns the stored fee tiers.
 pub(crate) async fn schedule(readers: &Readers) -> Result<Option<Schedule>, Fault> {
     single(readers, meta::FEE_TIERS, record::schedule_from_bytes).await
+}
+
+/// Returns the current epoch. Fails, as every commit does, once a migration has excluded programs of this level: the readiness of an
+/// engine depends on this read.
+pub(crate) async fn epoch(readers: &Readers) -> Result<Epoch, Fault> {
+    let sql = format!("SELECT (SELECT value FROM single_values WHERE name = $1), {}", schema_guard());
+    let rows = readers.query(&sql, &[&meta::EPOCHS]).await?;
+    let value: Option<Vec<u8>> = rows.first().map(|row| column::<Option<Vec<u8>>>(row, 0)).transpose()?.flatten();
+    let epochs = value.map(|value| record::epochs_from_bytes(&value)).transpose();
+    let epochs = epochs.map_err(Fault::damaged("single_values", meta::EPOCHS))?.unwrap_or_default();
+    Ok(epochs.last().copied().unwrap_or(Epoch::FIRST))
 }
 
 /// Returns the epochs of the store after the first.
