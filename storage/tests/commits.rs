@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use engine::{
     account::AccountName,
-    ids::PaymentId,
+    ids::{DeliveryId, EndpointId, PaymentId},
     ledger::TxId,
     money::{Currency, HivePrice, Money},
     payment::{Claim, ClaimFinality, Credit, Disposition, Finality, Payment, Rate, Route, State},
     time::Timestamp,
-    webhook::DeliveryState,
+    webhook::{DeliveryState, EndpointHealth},
     x402::{ClaimOutcome, ClaimRecord},
 };
 use storage::{
@@ -302,7 +302,7 @@ async fn an_undeliverable_event_leaves_the_outbox_without_an_attempt() {
 }
 
 #[tokio::test]
-async fn the_backlog_of_one_merchant_does_not_delay_another() {
+async fn the_backlog_of_one_endpoint_does_not_delay_another() {
     let store = in_memory();
     for number in 1..=3_000 {
         store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
@@ -311,15 +311,15 @@ async fn the_backlog_of_one_merchant_does_not_delay_another() {
     let work = store.due_work(at(9_000), 8, 16, Passed::default()).await.unwrap();
     let seen: Vec<_> = work.iter().map(|work| (work.merchant, work.deliveries.len())).collect();
     assert_eq!(seen, [(merchant_id(1), 16), (merchant_id(2), 1)], "the earliest due merchant first, and the other too");
-    let passed = Passed { merchants: [merchant_id(1)].into(), ..Passed::default() };
+    let passed = Passed { endpoints: [endpoint_id(1)].into(), ..Passed::default() };
     let work = store.due_work(at(9_000), 1, 16, passed).await.unwrap();
     assert_eq!(work.iter().map(|work| work.merchant).collect::<Vec<_>>(), [merchant_id(2)]);
-    let known = [event(1, 1).delivery.unwrap(), event(1, 3).delivery.unwrap(), event(2, 5_000).delivery.unwrap()];
+    let known = [event(1, 1).delivery().unwrap(), event(1, 3).delivery().unwrap(), event(2, 5_000).delivery().unwrap()];
     let work = store.due_work(at(9_000), 8, 2, Passed { deliveries: known.into(), ..Passed::default() }).await.unwrap();
     let seen = |work: &DueWork| work.deliveries.iter().map(|due| due.delivery.id).collect::<Vec<_>>();
     assert_eq!(
         work.iter().map(seen).collect::<Vec<_>>(),
-        [vec![event(1, 2).delivery.unwrap(), event(1, 4).delivery.unwrap()], Vec::new()],
+        [vec![event(1, 2).delivery().unwrap(), event(1, 4).delivery().unwrap()], Vec::new()],
         "excluded deliveries do not count"
     );
     assert_eq!(
@@ -327,6 +327,54 @@ async fn the_backlog_of_one_merchant_does_not_delay_another() {
         1,
         "a delivery is not returned before it is due"
     );
+}
+
+#[tokio::test]
+async fn each_endpoint_of_an_event_has_a_delivery_and_a_queue_of_its_own() {
+    let store = in_memory();
+    let books = EndpointId::from_bits(77);
+    let [first, second] = [1, 2].map(|number| {
+        let sent = event(1, number);
+        let to_books = (books, DeliveryId::new(at(number), [3; 10]));
+        EventRecord { payment: event(1, 1).payment, deliveries: vec![sent.deliveries[0], to_books], ..sent }
+    });
+    store.commit(Batch::of(Write::Event(first.clone())).and(Write::Event(second.clone()))).await.unwrap();
+    assert_eq!(store.event(merchant_id(1), 1).await.unwrap(), Some(EventRecord { seq: 1, ..first.clone() }));
+    let work = store.due_work(at(9), 8, 8, Passed::default()).await.unwrap();
+    let seen: Vec<_> = work.iter().map(|work| (work.endpoint, work.merchant, work.deliveries.len())).collect();
+    assert_eq!(seen, [(books, merchant_id(1), 2), (endpoint_id(1), merchant_id(1), 2)]);
+    // What one endpoint gets does not wait for the other.
+    for due in work.into_iter().flat_map(|work| work.deliveries).filter(|due| due.delivery.event == first.id) {
+        if due.delivery.endpoint == books {
+            let attempt = attempt(&due.delivery, None);
+            store.commit(Batch::of(Write::Attempt { delivery: due.delivery, attempt })).await.unwrap();
+        }
+    }
+    let work = store.due_work(at(9), 8, 8, Passed::default()).await.unwrap();
+    let follows = |work: &DueWork| work.deliveries.iter().map(|due| due.follows).collect::<Vec<_>>();
+    let follows: Vec<_> = work.iter().map(|work| (work.endpoint, follows(work))).collect();
+    assert_eq!(follows, [(endpoint_id(1), vec![false, true]), (books, vec![false])]);
+    assert!(store.endpoint(books).await.unwrap().last_failure_at.is_some(), "attempts count for their endpoint");
+    assert_eq!(store.endpoint(endpoint_id(1)).await.unwrap(), EndpointHealth::default());
+    let passed = Passed { endpoints: [endpoint_id(1)].into(), ..Passed::default() };
+    let work = store.due_work(at(9), 8, 8, passed).await.unwrap();
+    assert_eq!(work.iter().map(|work| work.endpoint).collect::<Vec<_>>(), [books]);
+    let query = DeliveryQuery {
+        merchant: merchant_id(1),
+        before: None,
+        limit: 9,
+        states: Vec::new(),
+        event: None,
+        payment: None,
+        endpoint: Some(books),
+    };
+    let listed = store.deliveries(query).await.unwrap().items;
+    assert_eq!(
+        listed.iter().map(|logged| Some(logged.delivery.id)).collect::<Vec<_>>(),
+        [second.delivery_to(books), first.delivery_to(books)]
+    );
+    let findings = store.verify().await.unwrap().findings;
+    assert!(!findings.iter().any(|text| text.contains("outbox") || text.contains("deliver")), "{findings:?}");
 }
 
 #[tokio::test]
@@ -393,6 +441,7 @@ async fn pruning_deletes_events_and_responses_but_keeps_deliveries() {
         states: Vec::new(),
         event: None,
         payment: None,
+        endpoint: None,
     };
     assert_eq!(store.deliveries(query).await.unwrap().items.len(), 3);
     store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use engine::{
     account::AccountName,
     audit::{self, Entry},
-    ids::MerchantId,
+    ids::{EndpointId, MerchantId},
     merchant::{Credentials, Merchant, Registration, api_key_text},
     ownership::Rejection,
     time::Timestamp,
@@ -137,7 +137,7 @@ impl MerchantActor {
             beside.extend(event);
             // The health of the old endpoint does not apply to the new one.
             if changed.webhook_url != merchant.webhook_url {
-                beside.push(Write::EnableEndpoint { merchant: id });
+                beside.push(Write::EnableEndpoint { merchant: id, endpoint: EndpointId::default_of(id) });
             }
             match self.commit(&changed, Some(merchant.version), beside).await {
                 Ok(()) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::{
     fields::Violation,
     idempotency::{IdempotencyKey, IdempotencyRecord, Resource, redelivery_fingerprint, test_fingerprint},
-    ids::{DeliveryId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, MerchantId, PaymentId},
     payment::State,
     time::Timestamp,
     webhook::{self, Attempt, Delivery, DeliveryRecord, EndpointHealth, EventType, Trigger, Warning},
@@ -58,8 +58,14 @@ impl Webhooks {
     /// [`EngineError::MerchantNotFound`]; store errors.
     pub async fn endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
         let url = self.access.merchant(merchant).await?.webhook_url.clone();
-        let endpoint =
-            self.access.context.env.store.endpoint(merchant).await.map_err(|e| self.access.read_failed(&e))?;
+        let endpoint = self
+            .access
+            .context
+            .env
+            .store
+            .endpoint(EndpointId::default_of(merchant))
+            .await
+            .map_err(|e| self.access.read_failed(&e))?;
         let warning = endpoint.warning(self.access.now());
         Ok(EndpointState { merchant, url, endpoint, warning })
     }
@@ -75,7 +81,7 @@ impl Webhooks {
         let mut batch = Batch::of(audit);
         // Clearing the health of an endpoint that fails would hide the failures and close its circuit breaker.
         if !self.endpoint(merchant).await?.endpoint.is_enabled() {
-            batch = batch.and(Write::EnableEndpoint { merchant });
+            batch = batch.and(Write::EnableEndpoint { merchant, endpoint: EndpointId::default_of(merchant) });
         }
         self.access.commit(batch).await?;
         self.notifier.outbox_changed();
@@ -146,8 +152,17 @@ impl Webhooks {
         let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
         let payment = PaymentId::new(at, env.entropy.bytes());
         let body = webhook::test_event(id, merchant, payment, (kind, status), at);
-        let event =
-            EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
+        let event = EventRecord {
+            id,
+            seq: 0,
+            merchant,
+            kind,
+            payment,
+            deliveries: vec![(EndpointId::default_of(merchant), delivery)],
+            at,
+            body,
+            is_test: true,
+        };
         let audit = self.access.audit_event("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
         let made = Resource::Delivery(delivery);
         let fingerprint = test_fingerprint(kind, status);

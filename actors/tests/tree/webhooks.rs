@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::{After, EngineError};
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     ledger::memo_of,
     merchant::{Merchant, RawUpdate, Registration, Update},
     payment::State,
@@ -38,7 +38,7 @@ fn event(at: Timestamp, merchant: MerchantId, number: u32, payment: u128) -> Eve
         merchant,
         payment: PaymentId::from_bits(payment),
         kind: EventType::StatusChanged,
-        delivery: Some(DeliveryId::new(at, random)),
+        deliveries: vec![(EndpointId::default_of(merchant), DeliveryId::new(at, random))],
         at,
         body: br#"{"data":{"status":"completed"}}"#.to_vec(),
         is_test: false,
@@ -262,6 +262,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
         states: vec![DeliveryState::Delivered],
         event: None,
         payment: None,
+        endpoint: None,
     };
     test.until("it is written down", async || {
         test.engine().webhooks.deliveries(query.clone()).await.unwrap().items.len() == 1
@@ -293,7 +294,7 @@ async fn events_are_deleted_after_the_retention_and_a_redelivery_is_refused() {
     let merchant = test.merchant().await;
     sell(&test, &merchant).await;
     test.until("it is delivered", async || test.receiver.count() == 1).await;
-    let delivery = test.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery.unwrap();
+    let delivery = test.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery().unwrap();
     tokio::time::sleep(Duration::from_secs(80_000)).await;
     assert_eq!(test.engine().webhooks.events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);
     tokio::time::sleep(Duration::from_secs(10_000)).await;

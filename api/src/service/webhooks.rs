@@ -194,6 +194,7 @@ fn delivery_query(
         states: message.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
         payment: payment.map_err(|error| ApiError::field("paymentId", error.to_string()))?,
         event: event.map_err(|error| ApiError::field("eventId", error.to_string()))?,
+        endpoint: None,
     })
 }
 

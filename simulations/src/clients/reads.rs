@@ -8,6 +8,8 @@ use engine::{
 };
 use storage::{AuditQuery, EventRecord, MerchantQuery, Unmatched};
 
+use engine::ids::EndpointId;
+
 use super::*;
 use crate::{model::completed_cents, observer::Observer};
 
@@ -142,7 +144,8 @@ impl Reader<'_> {
         }
         let found = engine.webhooks.endpoint(id).await?;
         let expected = sim.observe(|observer| {
-            let known = observer.endpoints.get(&id).map(|seen| seen.known.clone()).unwrap_or_default();
+            let known =
+                observer.endpoints.get(&EndpointId::default_of(id)).map(|seen| seen.known.clone()).unwrap_or_default();
             (observer.merchants.get(&id).and_then(|merchant| merchant.webhook_url.clone()), known)
         });
         self.check("endpoints-are-as-attempted", &(found.url, found.endpoint.clone()), &expected);

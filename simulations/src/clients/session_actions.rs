@@ -182,8 +182,15 @@ async fn delete(
 }
 
 async fn deliveries_of(engine: &Running, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
-    let query =
-        DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
+    let query = DeliveryQuery {
+        merchant,
+        before: None,
+        limit: 20,
+        states: Vec::new(),
+        event: None,
+        payment: Some(payment),
+        endpoint: None,
+    };
     engine.webhooks.deliveries(query).await.ok().map(|page| page.items)
 }
 

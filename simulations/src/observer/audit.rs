@@ -181,10 +181,10 @@ impl Observer {
             }
             Write::Redeliver(delivery) => has(&["webhook_redelivered"], Some(delivery.merchant), None),
             Write::Event(record) if record.is_test => {
-                let subject = record.delivery.map(|delivery| delivery.to_string());
+                let subject = record.deliveries.first().map(|(_, delivery)| delivery.to_string());
                 has(&["webhook_tested"], Some(record.merchant), subject)
             }
-            Write::EnableEndpoint { merchant } => {
+            Write::EnableEndpoint { merchant, .. } => {
                 let is_own =
                     |write: &Write| matches!(write, Write::Merchant { merchant: own, .. } if own.id == *merchant);
                 if batch.writes.iter().any(is_own) { None } else { has(&["webhook_enabled"], Some(*merchant), None) }

@@ -366,7 +366,7 @@ fn an_event_has_these_bytes() {
         merchant: MerchantId::from_bits(2),
         payment: PaymentId::from_bits(3),
         kind: EventType::X402Settled,
-        delivery: Some(DeliveryId::from_bits(4)),
+        deliveries: vec![(EndpointId::from_bits(2), DeliveryId::from_bits(4))],
         at: at(1_000),
         body: b"{}".to_vec(),
         is_test: true,
@@ -377,6 +377,11 @@ fn an_event_has_these_bytes() {
         "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d30013803",
         |bytes| event_from_bytes((2, 17), bytes),
     );
+    let route = |endpoint, id| (EndpointId::from_bits(endpoint), DeliveryId::from_bits(id));
+    for deliveries in [vec![], vec![route(7, 5)], vec![route(2, 4), route(7, 5), route(8, 6)]] {
+        let event = EventRecord { deliveries, ..event.clone() };
+        assert_eq!(event_from_bytes((2, 17), &event_to_bytes(&event)), Ok(event));
+    }
 }
 
 #[test]
@@ -393,6 +398,7 @@ fn a_delivery_has_these_bytes() {
         event: EventId::from_bits(1),
         event_seq: 17,
         merchant: MerchantId::from_bits(2),
+        endpoint: EndpointId::from_bits(2),
         payment: PaymentId::from_bits(3),
         trigger: Trigger::Manual,
         attempts: 19,
@@ -408,6 +414,9 @@ fn a_delivery_has_these_bytes() {
     );
     let last = Some((Outcome::Refused { status: 503, retry_after: None }, at(900)));
     let failed = DeliveryRecord { state: DeliveryState::Failed, last, ..waiting };
+    let mut to_another = failed.clone();
+    to_another.delivery.endpoint = EndpointId::from_bits(7);
+    assert_eq!(delivery_from_bytes((2, 4), &delivery_to_bytes(&to_another)), Ok(to_another));
     pinned(
         failed.clone(),
         &delivery_to_bytes(&failed),
