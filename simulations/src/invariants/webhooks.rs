@@ -134,9 +134,8 @@ pub(super) fn one_attempt_at_a_time(received: &ReceivedWebhook<'_>) -> Verdict {
     let Some(own) = received.payment else { return Ok(()) };
     let observer = received.observer;
     let endpoint = endpoint_of(observer, &received.delivery);
-    let is_other =
-        |(id, payment): &(&DeliveryId, &PaymentId)| **payment == own && endpoint_of(observer, id) == endpoint;
-    let other = observer.posts_in_flight.iter().find(is_other);
+    let mut others = observer.posts_in_flight.iter();
+    let other = others.find(|(id, payment)| **payment == own && endpoint_of(observer, id) == endpoint);
     hold(other.is_none(), || "two attempts for one session at once".to_owned())
 }
 
