@@ -106,10 +106,10 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("WebhookEndpoints", object(&[("endpoints", list("WebhookEndpoint"))]));
     let types = EventType::ALL.map(EventType::as_str);
     let events = || json!({ "type": "array", "items": words(&types), "minItems": 1 });
-    let described = [("description", nullable(text()))];
-    add("CreateWebhookEndpoint", with(object(&[("url", url()), ("events", events())]), &described));
+    let purpose = [("description", nullable(text()))];
+    add("CreateWebhookEndpoint", with(object(&[("url", url()), ("events", events())]), &purpose));
     let changes = [("url", url()), ("events", events()), ("enabled", boolean())];
-    add("UpdateWebhookEndpoint", with(optional(&changes), &described));
+    add("UpdateWebhookEndpoint", with(optional(&changes), &purpose));
     let made = [("webhookSecret", text()), ("endpoint", reference("WebhookEndpoint"))];
     add("MadeWebhookEndpoint", object(&made));
     let replayed =

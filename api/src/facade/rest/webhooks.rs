@@ -12,10 +12,10 @@ use proto::{
 use serde::Serialize;
 use warp::reply::Response;
 
+use super::merchants::{GRACE_MAX_HOURS, Secret};
 use crate::facade::{
     http::{body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, response, state::Facade},
     record::{self, Text},
-    rest::merchants::{GRACE_MAX_HOURS, Secret},
 };
 
 const NO_INSTANT: &str = "must be an ISO 8601 instant such as 2026-11-20T14:00:00Z";
