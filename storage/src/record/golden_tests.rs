@@ -378,10 +378,8 @@ fn an_event_has_these_bytes() {
         |bytes| event_from_bytes((2, 17), bytes),
     );
     let route = |endpoint, id| (EndpointId::from_bits(endpoint), DeliveryId::from_bits(id));
-    for deliveries in [vec![], vec![route(7, 5)], vec![route(2, 4), route(7, 5), route(8, 6)]] {
-        let event = EventRecord { deliveries, ..event.clone() };
-        assert_eq!(event_from_bytes((2, 17), &event_to_bytes(&event)), Ok(event));
-    }
+    let event = EventRecord { deliveries: vec![route(2, 4), route(7, 5), route(8, 6)], ..event };
+    assert_eq!(event_from_bytes((2, 17), &event_to_bytes(&event)), Ok(event));
 }
 
 #[test]
@@ -414,9 +412,6 @@ fn a_delivery_has_these_bytes() {
     );
     let last = Some((Outcome::Refused { status: 503, retry_after: None }, at(900)));
     let failed = DeliveryRecord { state: DeliveryState::Failed, last, ..waiting };
-    let mut to_another = failed.clone();
-    to_another.delivery.endpoint = EndpointId::from_bits(7);
-    assert_eq!(delivery_from_bytes((2, 4), &delivery_to_bytes(&to_another)), Ok(to_another));
     pinned(
         failed.clone(),
         &delivery_to_bytes(&failed),
