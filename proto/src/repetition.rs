@@ -72,11 +72,13 @@ mod tests {
     use super::*;
 
     /// Methods that may act again. A new method that creates something belongs here or into `KEYED`.
-    const UNSAFE: [&str; 22] = [
+    const UNSAFE: [&str; 26] = [
         "AssignUnmatched",
         "CancelAccountChange",
         "ClearHold",
         "CreateApiKey",
+        "CreateWebhookEndpoint",
+        "DeleteWebhookEndpoint",
         "EnableWebhookEndpoint",
         "GenerateInvoices",
         "IgnoreUnmatched",
@@ -88,12 +90,14 @@ mod tests {
         "ResolvePayment",
         "RevokeApiKey",
         "RollApiKey",
+        "RotateWebhookEndpointSecret",
         "RotateWebhookSecret",
         "SetFeeTiers",
         "SetMerchantActive",
         "SetMerchantLimits",
         "SubmitAccountProof",
         "UpdateMerchant",
+        "UpdateWebhookEndpoint",
         "VerifyMerchant",
     ];
 

@@ -123,6 +123,13 @@ pub const TABLE: [Row; 67] = [
         "the merchant has the maximum number of API keys; revoke one",
     ),
     row(
+        Reason::TooManyWebhookEndpoints,
+        "too_many_webhook_endpoints",
+        Code::FailedPrecondition,
+        409,
+        "the merchant has the maximum number of webhook endpoints; delete one",
+    ),
+    row(
         Reason::TooManyIdempotencyKeys,
         "too_many_idempotency_keys",
         Code::ResourceExhausted,

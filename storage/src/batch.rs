@@ -154,7 +154,7 @@ pub enum Write {
         /// The attempt.
         attempt: Attempt,
     },
-    /// Removes a delivery from the outbox permanently because its event was pruned.
+    /// Removes a delivery from the outbox permanently because its event was pruned or its endpoint was deleted.
     Undeliverable(Delivery),
     /// Holds a delivery: removes it from the outbox until it is replayed, because its endpoint is missing or disabled.
     /// Rejected if the reason no longer applies.

@@ -62,7 +62,7 @@ pub enum DeliveryState {
     Held,
     /// Delivered.
     Delivered,
-    /// The schedule is exhausted. Can be replayed.
+    /// The schedule is exhausted, or the endpoint was deleted. Can be replayed while the endpoint exists.
     Failed,
 }
 
@@ -147,7 +147,7 @@ impl DeliveryRecord {
         Self { state: DeliveryState::Held, ..self }
     }
 
-    /// Returns the record in state `Failed`, because its event is no longer stored.
+    /// Returns the record in state `Failed`, because its event or its endpoint no longer exists.
     #[must_use]
     pub fn given_up(self) -> Self {
         Self { state: DeliveryState::Failed, ..self }

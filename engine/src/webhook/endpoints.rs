@@ -113,6 +113,12 @@ impl EndpointDraft {
             _ => Err(Vec::new()),
         }
     }
+
+    /// Returns the URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
 }
 
 /// A validated update of an endpoint; `None` leaves a field unchanged.

@@ -1,7 +1,7 @@
 //! Merchants that manage sessions: decisions, refunds, redelivered webhooks; and access to another's sessions.
 
 use engine::{
-    ids::DeliveryId,
+    ids::{DeliveryId, EndpointId},
     payment::{Resolution, ResolutionKind},
     webhook::DeliveryRecord,
 };
@@ -218,10 +218,10 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     replays::check_limits(sim, engine);
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
     let mut undelivered = Vec::new();
-    let response = match engine.webhooks.enable_endpoint(known.merchant).await {
+    let response = match engine.webhooks.enable_endpoint(known.merchant, EndpointId::default_of(known.merchant)).await {
         Ok(_) => {
             undelivered = replays::undelivered(sim, known.merchant, since);
-            engine.webhooks.replay(known.merchant, since).await
+            engine.webhooks.replay(known.merchant, None, since).await
         }
         Err(error) => Err(error),
     };

@@ -118,7 +118,7 @@ pub(super) async fn of_payment(visit: &Visit<'_>, id: &str) -> Result<Vec<Row>, 
 pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Response, Refusal> {
     let service = visit.facade.engine.webhook_endpoints();
     let merchant_id = visit.merchant.id.clone();
-    let query = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
+    let query = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone(), endpoint_id: None };
     let endpoint = service.clone().get_webhook_endpoint(visit.request(query)).await?.into_record()?;
     let query = visit.call.query();
     let filter = query.get("state").unwrap_or_default().to_owned();
@@ -231,6 +231,7 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
         merchant_id: visit.merchant.id.clone(),
         r#type: chosen("type").map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()),
         status: chosen("status").map(|word| record::status_of_name(word).unwrap_or_default().into()),
+        endpoint_id: None,
     };
     let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
     after(visit, made, "tested").await
@@ -239,13 +240,13 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
 /// Enables a disabled endpoint, and optionally sends the events that were held meanwhile.
 pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
-    let query = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
+    let query = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone(), endpoint_id: None });
     let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(query).await?.into_record()?;
     // Deliveries after the last success may be missing.
     let earliest = hours_ago(visit, REPLAY_MAX_HOURS);
     let since = endpoint.last_success_at.map_or(earliest, |taken| record::instant(taken).max(earliest));
     let replay_since = visit.form.get("replay").map(|_| record::instant_to_wire(since));
-    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since };
+    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since, endpoint_id: None };
     let made = visit.facade.engine.webhook_endpoints().enable_webhook_endpoint(visit.request(request)).await;
     after(visit, made, "enabled").await
 }
@@ -276,7 +277,7 @@ pub(super) async fn replay(visit: &Visit<'_>) -> Result<Response, Refusal> {
         return page(visit, vec![format!("hours must be a whole number from 1 to {REPLAY_MAX_HOURS}")]).await;
     };
     let since = Some(record::instant_to_wire(hours_ago(visit, hours)));
-    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since };
+    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since, endpoint_id: None };
     let made = visit.facade.engine.webhook_endpoints().replay_webhooks(visit.request(request)).await;
     after(visit, made, "replayed").await
 }
