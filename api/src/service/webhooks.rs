@@ -343,7 +343,7 @@ impl Service {
 
 fn endpoint(state: EndpointState) -> v1::WebhookEndpoint {
     let health = state.health;
-    let disabled_reason = match (health.disabled, state.is_enabled) {
+    let disabled_reason: i32 = match (health.disabled, state.is_enabled) {
         (_, false) => v1::WebhookDisabledReason::Merchant.into(),
         (Some((reason, _)), true) => enums::disabled(reason).into(),
         (None, true) => 0,

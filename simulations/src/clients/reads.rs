@@ -153,7 +153,7 @@ impl Reader<'_> {
         let listed: Vec<_> = listed.into_iter().skip(1).map(|state| (state.id, state.url, state.health)).collect();
         let expected: Vec<_> = sim.observe(|observer| {
             let endpoints = observer.merchants.get(&id).map(|merchant| merchant.endpoints.clone()).unwrap_or_default();
-            let seen = |id| observer.endpoints.get(&id).map(|seen| seen.known.clone()).unwrap_or_default();
+            let seen = |id: EndpointId| observer.endpoints.get(&id).map(|seen| seen.known.clone()).unwrap_or_default();
             endpoints.into_iter().map(|endpoint| (endpoint.id, Some(endpoint.url), seen(endpoint.id))).collect()
         });
         self.check("endpoints-are-as-attempted", &listed, &expected);
