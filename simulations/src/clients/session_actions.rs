@@ -205,7 +205,7 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
             });
             Again::No
         }
-        Err(EngineError::NoEndpoint | EngineError::EventForgotten) => Again::No,
+        Err(EngineError::NoEndpoint | EngineError::EventForgotten | EngineError::EndpointNotFound) => Again::No,
         Err(error) => {
             call_failed(sim, "a redelivery", &error, Some(known.id));
             Again::In(2_000)
