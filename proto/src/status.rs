@@ -79,7 +79,7 @@ const fn row(reason: Reason, name: &'static str, grpc: Code, http: u16, message:
 }
 
 /// All reasons.
-pub const TABLE: [Row; 67] = [
+pub const TABLE: [Row; 68] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "unknown error"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
