@@ -126,6 +126,7 @@ impl Duties {
         for duty in Duty::all() {
             metrics.held.get_or_create(&[("duty", duty.kind())]).set(0);
         }
+        metrics.engines.set(1);
         Self { shared: Some(Shared { engine, clock, held: Mutex::default() }), metrics }
     }
 
@@ -225,7 +226,9 @@ impl Duties {
 impl Duties {
     /// Records a renewed lease.
     pub(crate) fn renewed(&self, at: Instant, by_wall_clock: Timestamp) {
-        self.change(|held| held.until = Some(Lease { at, by_wall_clock }));
+        if let Some(shared) = &self.shared {
+            shared.held().until = Some(Lease { at, by_wall_clock });
+        }
     }
 
     /// Records the end of the lease and of every duty.
@@ -239,7 +242,9 @@ impl Duties {
 
     /// Records the number of other engines.
     pub(crate) fn met(&self, others: usize) {
-        self.change(|held| held.others = others);
+        if self.shared.as_ref().is_some_and(|shared| shared.held().others != others) {
+            self.change(|held| held.others = others);
+        }
     }
 
     /// Records duties that this engine has taken, with their terms.
@@ -257,13 +262,19 @@ impl Duties {
 
     /// Sets the duties to release; returns those without work in progress.
     pub(crate) fn drain(&self, duties: BTreeSet<Duty>) -> Vec<(Duty, u64)> {
-        let mut idle = Vec::new();
-        self.change(|held| {
-            idle.extend(duties.iter().filter(|duty| !held.in_progress.contains_key(duty)));
-            held.draining = duties;
-        });
-        let terms = self.terms();
-        idle.into_iter().filter_map(|duty: Duty| Some((duty, *terms.get(&duty)?))).collect()
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let mut held = shared.held();
+        let is_idle = |duty: &&Duty| !held.in_progress.contains_key(duty);
+        let idle = duties.iter().filter(is_idle).filter_map(|duty| Some((*duty, *held.terms.get(duty)?))).collect();
+        held.draining = duties;
+        idle
+    }
+
+    /// Returns the webhook buckets held beyond `share`.
+    pub(crate) fn surplus(&self, share: usize) -> BTreeSet<Duty> {
+        let Some(shared) = &self.shared else { return BTreeSet::new() };
+        let held = shared.held();
+        held.terms.keys().filter(|duty| matches!(duty, Duty::Webhooks(_))).skip(share).copied().collect()
     }
 
     /// Returns the duties held, with their terms, whether the lease lasts or not.

@@ -273,10 +273,8 @@ impl Keeper {
 
     /// Releases buckets beyond a fair share, once no webhook of theirs is in progress.
     async fn release_surplus(&self, engines: usize) {
-        let buckets: Vec<Duty> =
-            self.context.duties.terms().into_keys().filter(|duty| matches!(duty, Duty::Webhooks(_))).collect();
-        let surplus = buckets.into_iter().skip(share(engines)).collect();
-        self.release(self.context.duties.drain(surplus)).await;
+        let duties = &self.context.duties;
+        self.release(duties.drain(duties.surplus(share(engines)))).await;
     }
 
     /// Releases the duties that need ledger nodes: another engine may reach them.

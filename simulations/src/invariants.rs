@@ -297,7 +297,7 @@ fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
 fn reversal_is_noticed(end: &End<'_>) -> FinalVerdict {
     for (id, payment) in &end.stored {
         let Some(paid_by) = payment.paid_by.filter(|_| payment.state == State::Completed) else { continue };
-        let is_there = end.observer.final_tx_ids.contains(&paid_by);
+        let is_there = end.observer.final_ops.contains_key(&paid_by);
         if is_there == payment.is_reversed && payment.claim.is_none() {
             let what = if is_there {
                 "is marked as reversed and is on the chain"

@@ -76,6 +76,8 @@ pub struct Observer {
     invariants: &'static [Invariant],
     /// Durable payments.
     pub payments: Index<PaymentId, Known>,
+    /// Whether a payment was written since a list or a search was last compared.
+    pub(crate) is_list_changed: bool,
     /// Their transfers.
     pub rows: BTreeMap<PaymentId, Rows>,
     /// Durable merchants.
@@ -108,8 +110,10 @@ pub struct Observer {
     pub credited: Index<(TxId, u32), PaymentId>,
     /// The transfers of irreversible blocks.
     pub final_transfers: Index<(TxId, u32), Transfer>,
-    /// Their transactions.
-    pub final_tx_ids: IndexSet<TxId>,
+    /// Their operations by transaction.
+    pub final_ops: Index<TxId, Vec<u32>>,
+    /// The transfers that pay a session, or once did.
+    pub(super) final_by_target: Index<PaymentId, Vec<(TxId, u32)>>,
     /// The transfers by block.
     pub final_by_block: BTreeMap<u32, Vec<(TxId, u32)>>,
     /// The same by the session that their memo names.
@@ -512,6 +516,7 @@ impl Observer {
             self.violate("sold-or-assigned", format!("{} was sold and is assigned", key.0), Some(payment));
         }
         self.assignments.insert(key, payment);
+        self.final_has_target(key);
         if by != BY_MEMO {
             self.assignments_by_hand.insert(key);
         }

@@ -37,7 +37,7 @@ pub(super) fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let mut refused = observer.refused.difference(&observer.own_broadcasts);
     // A restored store cannot know what was broadcast since its backup: its payer gets a refusal.
     let may_be = |tx_id: &TxId| observer.is_misled(*tx_id) || observer.forgotten.contains(tx_id);
-    let taken = refused.find(|tx_id| observer.final_tx_ids.contains(*tx_id) && !may_be(tx_id));
+    let taken = refused.find(|tx_id| observer.final_ops.contains_key(*tx_id) && !may_be(tx_id));
     match taken {
         None => Ok(()),
         Some(tx_id) => {
@@ -51,13 +51,13 @@ pub(super) fn released_claims_never_settle(end: &End<'_>) -> FinalVerdict {
     // A payer that broadcasts its transaction itself may do so at any time.
     let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id) || observer.is_misled(*tx_id);
     if let Some(tx_id) =
-        observer.released_claims.iter().find(|tx_id| observer.final_tx_ids.contains(*tx_id) && !may_be(tx_id))
+        observer.released_claims.iter().find(|tx_id| observer.final_ops.contains_key(*tx_id) && !may_be(tx_id))
     {
         return Err((format!("the claim on {tx_id} was released and it is on the chain"), observer.target(*tx_id)));
     }
     for claimed in observer.claims.values() {
         let is_over = matches!(claimed.outcome, ClaimOutcome::Refused { .. } | ClaimOutcome::Expired);
-        let is_there = observer.final_tx_ids.contains(&claimed.tx_id);
+        let is_there = observer.final_ops.contains_key(&claimed.tx_id);
         if is_over && is_there && !may_be(&claimed.tx_id) {
             let text = format!(
                 "{} is irreversible on the chain and its outcome is stored as {:?}",
@@ -76,7 +76,7 @@ pub(super) fn expired_claims_leave_nothing(end: &End<'_>) -> FinalVerdict {
         let Purpose::Session(id) = claimed.purpose else { continue };
         let Some(payment) = end.stored.get(&id).filter(|_| is_over) else { continue };
         let tx_id = claimed.tx_id;
-        let is_there = observer.final_tx_ids.contains(&tx_id);
+        let is_there = observer.final_ops.contains_key(&tx_id);
         let rows = observer.rows.get(&id).into_iter().flat_map(|rows| rows.values());
         let kept = rows.filter(|credit| credit.tx_id == tx_id && credit.finality != Finality::Orphaned).count();
         let flaw = if payment.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id) {

@@ -64,8 +64,7 @@ pub(super) fn acknowledged_decision_sticks(observer: &Observer, response: &Respo
 pub(super) fn refund_is_owed(observer: &Observer, response: &Response<'_>) -> Verdict {
     let Response::Planned { payment, plan: RefundPlan { from, to, money, .. } } = response else { return Ok(()) };
     hold(*from == payment.pay_to, || format!("@{from} is to send back what @{} was paid", payment.pay_to))?;
-    let meant = observer.final_transfers.iter().filter(|(key, _)| observer.target_of(**key) == Some(payment.id));
-    let sent = meant.map(|(_, transfer)| transfer).filter(|t| t.from == *to && t.money.currency == money.currency);
+    let sent = observer.final_transfers_to(payment.id).filter(|t| t.from == *to && t.money.currency == money.currency);
     let sent: u64 = sent.map(|transfer| transfer.money.units).sum();
     let back = payment.refunds.iter().filter(|refund| refund.to == *to && refund.money.currency == money.currency);
     let back: u64 = back.map(|refund| refund.money.units).sum();
@@ -88,14 +87,16 @@ pub(super) fn price_is_kept(observer: &Observer, response: &Response<'_>) -> Ver
         return Ok(());
     }
     let currency = payment.amount.currency;
-    let meant = observer.final_transfers.iter().filter(|(key, _)| observer.target_of(**key) == Some(payment.id));
-    let received = meant.map(|(_, transfer)| transfer).filter(|transfer| {
+    let owed: u64 = owed.iter().filter(|owed| owed.money.currency == currency).map(|owed| owed.money.units).sum();
+    if owed == 0 {
+        return Ok(());
+    }
+    let received = observer.final_transfers_to(payment.id).filter(|transfer| {
         let is_paid = transfer.to == payment.pay_to || observer.is_fee_account(&transfer.to);
         is_paid && transfer.from != payment.pay_to && transfer.money.currency == currency
     });
     let received: u64 = received.map(|transfer| transfer.money.units).sum();
-    let owed: u64 = owed.iter().filter(|owed| owed.money.currency == currency).map(|owed| owed.money.units).sum();
-    hold(owed == 0 || owed + payment.amount.units <= received, || {
+    hold(owed + payment.amount.units <= received, || {
         format!("{owed} of {received} units are owed back, and the price is {}", payment.amount.units)
     })
 }

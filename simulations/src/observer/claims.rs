@@ -64,6 +64,9 @@ impl Observer {
         self.broadcasts.taken_ms.remove(&claimed.tx_id);
         self.broadcasts.open.insert(claimed.tx_id);
         self.claims.insert(claimed.tx_id, claimed.clone());
+        for op_in_tx in self.final_ops.get(&claimed.tx_id).cloned().unwrap_or_default() {
+            self.final_has_target((claimed.tx_id, op_in_tx));
+        }
         self.nonces.insert(name, claimed.tx_id);
     }
 

@@ -51,8 +51,27 @@ impl Observer {
     }
 
     fn keep_final(&mut self, transfer: Transfer) {
-        self.final_tx_ids.insert(transfer.tx_id);
-        self.final_transfers.insert((transfer.tx_id, transfer.position.op_in_tx), transfer);
+        let key = (transfer.tx_id, transfer.position.op_in_tx);
+        if self.final_transfers.insert(key, transfer).is_none() {
+            self.final_ops.entry(key.0).or_default().push(key.1);
+        }
+        self.final_has_target(key);
+    }
+
+    /// Updates the index of final transfers by the session that they pay.
+    pub(super) fn final_has_target(&mut self, key: (TxId, u32)) {
+        let Some(id) = self.target_of(key).filter(|_| self.final_transfers.contains_key(&key)) else { return };
+        let keys = self.final_by_target.entry(id).or_default();
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+
+    /// Returns the final transfers that pay a session.
+    pub(crate) fn final_transfers_to(&self, id: PaymentId) -> impl Iterator<Item = &Transfer> {
+        let keys = self.final_by_target.get(&id).map_or(&[][..], Vec::as_slice);
+        let pays = keys.iter().filter(move |key| self.target_of(**key) == Some(id));
+        pays.filter_map(|key| self.final_transfers.get(key))
     }
 
     /// Records the virtual transfers of irreversible blocks: they are in no transaction, and the cursor does not wait for them.

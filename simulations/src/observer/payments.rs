@@ -21,6 +21,7 @@ impl Observer {
     }
 
     pub(super) fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
+        self.is_list_changed = true;
         let announced = |kind| {
             batch.writes.iter().find_map(move |write| match write {
                 Write::Event(record) if record.payment == after.id && record.kind == kind => Some(record),

@@ -109,8 +109,7 @@ impl Simulation {
                     self.handle_event(event, self.running(wanted).as_ref());
                     if is_step {
                         // The rows themselves, even if no engine can reach them.
-                        let _ = self.compare_a_list(rows).await;
-                        let _ = self.compare_a_search(rows).await;
+                        let _ = self.compare_a_query(rows).await;
                         self.try_stale_write(rows).await;
                     }
                 }

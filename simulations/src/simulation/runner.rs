@@ -204,8 +204,7 @@ impl Simulation {
                     if is_step && !self.is_damaged() {
                         self.disk.set_quiet(true);
                         // An unreadable store is detected elsewhere.
-                        let _ = self.compare_a_list(store).await;
-                        let _ = self.compare_a_search(store).await;
+                        let _ = self.compare_a_query(store).await;
                         self.disk.set_quiet(false);
                     }
                 }

@@ -5,12 +5,31 @@ use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
 
 use super::*;
 
+/// How often a list or a search is compared though no payment was written since the last one, in a million.
+const UNCHANGED_COMPARED: u32 = 50_000;
 /// Searches that are compared at the end of a run.
 const SEARCHES_AT_THE_END: usize = 10;
+/// Pages of a search that have its own limit; the rest of a search is read in few pages.
+const PAGES_OF_ITS_LIMIT: usize = 2;
+/// The limit of the other pages.
+const LIMIT_OF_THE_REST: usize = 1_000;
 
 impl Simulation {
+    /// Compares a random list or search with its model, at some steps: at few of those since which no payment was written.
+    pub(super) async fn compare_a_query(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+        let is_changed = std::mem::take(&mut lock(&self.observer).is_list_changed);
+        let (is_due, is_search) = {
+            let random = &mut lock(&self.streams).queries;
+            (is_changed || random.chance(UNCHANGED_COMPARED), random.chance(500_000))
+        };
+        if !is_due {
+            return Ok(());
+        }
+        if is_search { self.compare_a_search(store).await } else { self.compare_a_list(store).await }
+    }
+
     /// Compares one search with its model, at some steps. Its words are drawn from the payments.
-    pub(super) async fn compare_a_search(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+    async fn compare_a_search(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let drawn = {
             let observer = lock(&self.observer);
             let random = &mut lock(&self.streams).queries;
@@ -43,18 +62,28 @@ impl Simulation {
     async fn compare_search(&self, store: &EmbeddedStore, mut query: PaymentQuery) -> Result<(), ReadError> {
         let before = self.matches_of(&query);
         let mut found = Vec::new();
-        loop {
+        for number in 1.. {
             let page = store.payments(query.clone()).await?;
             found.extend(page.items.iter().map(|payment| payment.id));
             let Some(next) = page.next else { break };
             query.at = PageAt::Following(next);
+            if number >= PAGES_OF_ITS_LIMIT {
+                query.limit = LIMIT_OF_THE_REST;
+            }
         }
-        let after = self.matches_of(&query);
-        let of = |matches: &BTreeMap<PaymentId, Match>, id| matches.get(id).copied().unwrap_or(Match::No);
+        let asked = words_in(query.query.as_deref().unwrap_or_default());
+        let after = |id: &PaymentId| {
+            self.observe(|observer| {
+                let own = observer.payments.get(id).filter(|known| known.payment.merchant == query.merchant);
+                own.map_or(Match::No, |known| match_of(&known.payment, &asked))
+            })
+        };
+        let returned: BTreeSet<&PaymentId> = found.iter().collect();
         let missing = before
             .iter()
-            .find(|(id, matched)| **matched == Match::Yes && of(&after, id) == Match::Yes && !found.contains(id));
-        let wrong = found.iter().find(|id| of(&before, id) == Match::No && of(&after, id) == Match::No);
+            .find(|(id, matched)| **matched == Match::Yes && !returned.contains(id) && after(id) == Match::Yes);
+        let was = |id: &PaymentId| before.get(id).copied().unwrap_or(Match::No);
+        let wrong = found.iter().find(|id| was(id) == Match::No && after(id) == Match::No);
         let is_ordered = found.is_sorted_by(|newer, older| newer.bits() > older.bits());
         self.observe(|observer| {
             // The index of a damaged row is rebuilt once the row is repaired.
@@ -69,11 +98,11 @@ impl Simulation {
     }
 
     fn matches_of(&self, query: &PaymentQuery) -> BTreeMap<PaymentId, Match> {
-        let asked = query.query.as_deref().unwrap_or_default();
+        let asked = words_in(query.query.as_deref().unwrap_or_default());
         let is_its_own = |payment: &Payment| payment.merchant == query.merchant;
         self.observe(|observer| {
             let payments = observer.payments.values().map(|known| &*known.payment).filter(|one| is_its_own(one));
-            payments.map(|payment| (payment.id, match_of(payment, asked))).collect()
+            payments.map(|payment| (payment.id, match_of(payment, &asked))).collect()
         })
     }
 }
@@ -88,21 +117,22 @@ enum Match {
 }
 
 /// Each word of a search starts the payment's id, or a word of its description, metadata, payers or transactions.
-fn match_of(payment: &Payment, asked: &str) -> Match {
-    let mut words = vec![digits_of(payment.id)];
-    words.extend(words_in(&payment.description));
-    words.extend(payment.metadata.values().flat_map(|value| value.texts()).flat_map(words_in));
-    for transfer in &payment.transfers {
-        words.extend(words_in(transfer.from.as_str()));
-        words.push(transfer.tx_id.to_string());
-    }
-    words.extend(payment.refunds.iter().map(|refund| refund.tx_id.to_string()));
-    let is_found = words_in(asked).iter().all(|part| words.iter().any(|word| word.starts_with(part)));
+fn match_of(payment: &Payment, asked: &[String]) -> Match {
+    let is_found = asked.iter().all(|part| has_a_word_with(payment, part));
     match is_found {
         true => Match::Yes,
         false if payment.unlisted.is_some() => Match::Unknown,
         false => Match::No,
     }
+}
+
+fn has_a_word_with(payment: &Payment, part: &str) -> bool {
+    let is_in = |text: &str| words_in(text).iter().any(|word| word.starts_with(part));
+    digits_of(payment.id).starts_with(part)
+        || is_in(&payment.description)
+        || payment.metadata.values().flat_map(|value| value.texts()).any(is_in)
+        || payment.transfers.iter().any(|one| is_in(one.from.as_str()) || one.tx_id.to_string().starts_with(part))
+        || payment.refunds.iter().any(|refund| refund.tx_id.to_string().starts_with(part))
 }
 
 fn words_in(text: &str) -> Vec<String> {
