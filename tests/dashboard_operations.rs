@@ -15,6 +15,7 @@ crate::tests!(
     a_key_is_rolled_if_allowed_and_the_session_continues,
     pages_and_exports_have_the_limits_of_the_api,
     pages_with_form_tokens_are_never_compressed,
+    an_endpoint_is_created_changed_tested_and_deleted,
 );
 
 fn pages_with_form_tokens_are_never_compressed() {
@@ -26,6 +27,39 @@ fn pages_with_form_tokens_are_never_compressed() {
         assert_eq!((response.status, response.header("content-encoding")), (200, None), "{path}");
         assert!(response.sent_bytes > 1_024, "{path} is large enough to be compressed: {}", response.sent_bytes);
     }
+}
+
+fn an_endpoint_is_created_changed_tested_and_deleted() {
+    let (shop, books) = (shared().shop(), Receiver::start());
+    let visitor = Visitor::of(&shop);
+    assert!(visitor.page("/dashboard/endpoints").contains("No additional endpoints."));
+    let url = books.url();
+    let wrong = visitor.send("/dashboard/endpoints", &[("url", "books"), ("description", "the books")]);
+    let page = wrong.text();
+    assert!(wrong.status == 400 && page.contains("events must contain") && page.contains("the books"), "{page}");
+    let fields = [("url", url.as_str()), ("description", "the books"), ("event.payment.exception", "1")];
+    let made = visitor.send("/dashboard/endpoints", &fields);
+    assert!(made.status == 200 && made.text().contains("whsec_"), "{}", made.text());
+    let page = visitor.page("/dashboard/endpoints");
+    let link = page.split("href=\"").find(|rest| rest.starts_with("/dashboard/endpoints/we_"));
+    let path = link.and_then(|rest| rest.split('"').next()).expect("a link to the endpoint").to_owned();
+    assert!(page.contains("payment.exception") && page.contains("the books"), "{page}");
+    assert_eq!(visitor.done(&format!("{path}/test"), &[("type", "refund.completed")]), format!("{path}?done=tested"));
+    assert_eq!(books.hook(0).header("x-hivetill-event"), "refund.completed");
+    let id = path.rsplit('/').next().expect("an id");
+    let log = visitor.page(&format!("/dashboard/webhooks?endpoint={id}"));
+    assert!(log.contains("Deliveries to") && log.contains("whd_"), "{log}");
+    // Without the box it gets no events.
+    visitor.done(&path, &[("url", url.as_str()), ("event.refund.completed", "1")]);
+    let page = visitor.page(&path);
+    assert!(page.contains("disabled") && !page.contains("the books"), "{page}");
+    let rotated = visitor.send(&format!("{path}/secret"), &[("graceHours", "24")]);
+    assert!(rotated.status == 200 && rotated.text().contains("whsec_"), "{}", rotated.text());
+    let other = Visitor::of(&shared().shop());
+    assert_eq!(other.get(&path).status, 404, "an id of another merchant is unknown");
+    visitor.done(&format!("{path}/delete"), &[]);
+    assert_eq!(visitor.get(&path).status, 404);
+    assert!(visitor.page("/dashboard/endpoints").contains("No additional endpoints."));
 }
 
 fn payments_are_found_by_payer_transaction_and_amount() {

@@ -140,7 +140,7 @@ fn a_service_registers_creates_watches_and_lists() {
     assert_eq!((asked.by(), asked.dropped_at), (v1::CancelledBy::Merchant, None));
     let rate = port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).expect("a rate").into_inner();
     assert_eq!(rate.fee_percent_ten_thousandths, 15_000);
-    let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
+    let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone(), endpoint_id: None };
     let endpoint = port.run(engine.webhook_endpoints().get_webhook_endpoint(with_key(&shop, endpoint)));
     assert_eq!(endpoint.expect("read").into_record().expect("a record").url, None);
 }
@@ -419,10 +419,15 @@ fn a_service_manages_a_merchants_webhooks() {
     let rest = list(1, first.next_page_token);
     let rest = port.run(engine.webhook_endpoints().list_webhook_deliveries(with_key(&shop, rest))).expect("listed");
     assert_eq!(rest.into_inner().deliveries[0].id, sent.id);
-    let enable = v1::EnableWebhookEndpointRequest { merchant_id: shop.id.clone(), replay_since: None };
+    let enable =
+        v1::EnableWebhookEndpointRequest { merchant_id: shop.id.clone(), replay_since: None, endpoint_id: None };
     let enabled = port.run(engine.webhook_endpoints().enable_webhook_endpoint(with_key(&shop, enable)));
     assert!(enabled.expect("enabled").into_inner().endpoint.is_some_and(|endpoint| endpoint.enabled));
-    let wrong = v1::ReplayWebhooksRequest { merchant_id: shop.id.clone(), since: Some(proto::time::from_millis(1)) };
+    let wrong = v1::ReplayWebhooksRequest {
+        merchant_id: shop.id.clone(),
+        since: Some(proto::time::from_millis(1)),
+        endpoint_id: None,
+    };
     let response = port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, wrong)));
     refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["since"]);
     let response = port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&other, named)));

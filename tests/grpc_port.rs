@@ -250,7 +250,7 @@ fn a_mutation_without_a_required_field_is_rejected_and_changes_nothing() {
     let tiers = vec![v1::FeeTier::default()];
     let free = port.run(engine.billing().set_fee_tiers(admin.request(v1::SetFeeTiersRequest { tiers })));
     lacks(free, &["tiers[0].percent_ten_thousandths"]);
-    let request = v1::ReplayWebhooksRequest { merchant_id: merchant_id(), since: None };
+    let request = v1::ReplayWebhooksRequest { merchant_id: merchant_id(), since: None, endpoint_id: None };
     lacks(port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, request))), &["since"]);
     let after = read();
     assert_eq!((after.active, &after.icon_url), (true, &before.icon_url));
@@ -362,7 +362,12 @@ fn an_undefined_enum_number_is_rejected_and_changes_nothing() {
         lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
     }
     for kind in [0, 99] {
-        let request = v1::SendTestWebhookRequest { merchant_id: merchant_id(), r#type: Some(kind), status: None };
+        let request = v1::SendTestWebhookRequest {
+            merchant_id: merchant_id(),
+            r#type: Some(kind),
+            status: None,
+            endpoint_id: None,
+        };
         lacks(port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, request))), &["type"]);
     }
     let request = v1::ListApiKeysRequest { merchant_id: merchant_id() };

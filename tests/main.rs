@@ -12,6 +12,7 @@ mod dashboard;
 mod dashboard_operations;
 mod deliveries;
 mod documentation;
+mod endpoints;
 mod events;
 mod gate;
 mod golden;
@@ -134,6 +135,7 @@ fn main() -> ExitCode {
         dashboard_operations::tests(),
         webhooks::tests(),
         deliveries::tests(),
+        endpoints::tests(),
         documentation::tests(),
         events::tests(),
         ledgers::tests(),

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use engine::{
     account::AccountName,
     hive::{Authority, ChainId},
-    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{Block, Head, Transfer, TxId, VirtualOperations},
     money::{HbdPrice, HivePrice, Money},
     time::Timestamp,
@@ -88,6 +88,12 @@ impl dyn Entropy {
     #[must_use]
     pub fn event_id(&self, now: Timestamp) -> EventId {
         EventId::new(now, self.bytes())
+    }
+
+    /// Returns a new id of a webhook endpoint.
+    #[must_use]
+    pub fn endpoint_id(&self, now: Timestamp) -> EndpointId {
+        EndpointId::new(now, self.bytes())
     }
 
     /// Returns a new delivery id.

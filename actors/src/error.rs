@@ -8,7 +8,7 @@ use engine::{
     ownership,
     payment::{Rejection, RestartRejection},
     time::Timestamp,
-    webhook::TooManySecrets,
+    webhook::{EndpointRejection, TooManySecrets},
 };
 
 /// Why an operation failed.
@@ -53,9 +53,15 @@ pub enum EngineError {
     /// The cursor is invalid.
     #[error("{0}")]
     Misplaced(engine::event_list::CursorError),
-    /// The merchant has no webhook endpoint.
+    /// The webhook endpoint has no URL: the merchant has no `webhookUrl`.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,
+    /// The webhook endpoint does not exist, or belongs to another merchant.
+    #[error("no such webhook endpoint")]
+    EndpointNotFound,
+    /// The merchant has the maximum number of webhook endpoints.
+    #[error("{}", EndpointRejection::TooMany)]
+    TooManyEndpoints,
     /// The merchant does not exist.
     #[error("no such merchant")]
     MerchantNotFound,

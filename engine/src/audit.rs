@@ -6,6 +6,7 @@ use crate::{
     mutant,
     ownership::PendingChange,
     time::Timestamp,
+    webhook::{Endpoint, EventType},
 };
 
 /// The actor of an audit event.
@@ -71,6 +72,13 @@ impl Entry {
         if before.is_some_and(|before| before.secrets.current != after.secrets.current) {
             changes.push(FieldChange { field: "webhookSecret".to_owned(), before: None, after: None });
         }
+        for endpoint in before.iter().flat_map(|before| &before.endpoints) {
+            let now = after.endpoints.iter().find(|now| now.id == endpoint.id);
+            if now.is_some_and(|now| now.secrets.current != endpoint.secrets.current) {
+                let field = format!("webhookEndpoints.{}.secret", endpoint.id);
+                changes.push(FieldChange { field, before: None, after: None });
+            }
+        }
         Self { seq: 0, at, actor, action: action.to_owned(), merchant: after.id, subject, changes }
     }
 }
@@ -85,6 +93,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
             format!("{} …{} [{}]{end}", key.id, key.last4, key.scopes)
         })
         .collect();
+    let endpoints: Vec<String> = merchant.endpoints.iter().map(shown_endpoint).collect();
     vec![
         ("name", Some(merchant.name.clone())),
         ("hiveAccount", Some(merchant.hive_account.to_string()).filter(|_| !mutant!("audit-leaves-out-accounts"))),
@@ -97,7 +106,15 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
         ("x402Enabled", Some(merchant.x402_enabled.to_string())),
         ("restartEnabled", Some(merchant.restart_enabled.to_string())),
         ("apiKeys", Some(keys.join(", "))),
+        ("webhookEndpoints", Some(endpoints.join(", ")).filter(|text| !text.is_empty())),
     ]
+}
+
+/// Describes an endpoint without its secrets.
+fn shown_endpoint(endpoint: &Endpoint) -> String {
+    let events: Vec<_> = endpoint.events.types().map(EventType::as_str).collect();
+    let state = if endpoint.is_enabled { "" } else { " disabled" };
+    format!("{} {} [{}]{state}", endpoint.id, without_query(&endpoint.url), events.join(" "))
 }
 
 /// Describes a pending account change and the proofs given so far.

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     fields::{MetadataValue, Violation},
-    ids::{DeliveryId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, MerchantId, PaymentId},
     ledger::TxId,
     payment::{Draft, State},
     time::Timestamp,
@@ -150,8 +150,9 @@ pub fn redelivery_fingerprint(delivery: DeliveryId) -> [u8; 32] {
 
 /// Returns the fingerprint of a request for a test event.
 #[must_use]
-pub fn test_fingerprint(kind: EventType, status: State) -> [u8; 32] {
+pub fn test_fingerprint(endpoint: EndpointId, kind: EventType, status: State) -> [u8; 32] {
     let mut hash = Sha256::new();
+    add(&mut hash, &endpoint.to_string());
     add(&mut hash, kind.as_str());
     add(&mut hash, status.as_str());
     hash.finalize().into()

@@ -130,6 +130,8 @@ id!(/// An event: a committed transition, or a test event; the same id in every 
     EventId, "evt_");
 id!(/// One delivery of one event to one endpoint.
     DeliveryId, "whd_");
+id!(/// A webhook endpoint of a merchant.
+    EndpointId, "we_");
 id!(/// An API key's record (not the key).
     KeyId, "key_");
 id!(/// A merchant's month and its invoice.

@@ -11,7 +11,7 @@ use crate::{
     mutant,
     ownership::{Ownership, Rejection},
     time::Timestamp,
-    webhook::{Secret, Secrets, Subscriptions, TooManySecrets},
+    webhook::{Endpoint, Secret, Secrets, Subscriptions, TooManySecrets},
 };
 
 /// The stored record of a merchant.
@@ -49,6 +49,8 @@ pub struct Merchant {
     pub keys: Vec<ApiKey>,
     /// The webhook signing secrets.
     pub secrets: Secrets,
+    /// Its webhook endpoints besides the one of `webhook_url`, in the order of their creation.
+    pub endpoints: Vec<Endpoint>,
     /// The verification of its account.
     pub ownership: Ownership,
 }
@@ -248,6 +250,7 @@ impl Merchant {
             updated_at: now,
             keys: vec![ApiKey::issue(credentials.key_id, credentials.api_key, "", scopes, now)],
             secrets: Secrets::only(credentials.secret),
+            endpoints: Vec::new(),
             ownership: Ownership::default(),
         }
     }

@@ -227,6 +227,7 @@ mutants! {
     "rolled-key-gets-all-scopes": "the successor of an API key has every scope";
     "expired-key-is-valid": "an expired API key is accepted";
     "subscription-ignored": "events of every type are sent to every endpoint";
+    "event-to-unsubscribed-endpoint": "additional endpoints get events of types that they do not subscribe to";
     "test-is-retried": "a test event is sent on the schedule of other events";
     "tests-disable-endpoints": "failed tests and redeliveries count against an endpoint";
     "endpoint-not-paced": "requests of an endpoint are not rate-limited";

@@ -66,7 +66,7 @@ record_responses! {
     BillingSummary as summary: GetMyBillingResponse GetMerchantBillingResponse;
     FeeSchedule as schedule: GetFeeTiersResponse SetFeeTiersResponse;
     ComplianceStatus as status: GetComplianceStatusResponse ClearHoldResponse SetMerchantLimitsResponse;
-    WebhookEndpoint as endpoint: GetWebhookEndpointResponse;
+    WebhookEndpoint as endpoint: GetWebhookEndpointResponse UpdateWebhookEndpointResponse;
     WebhookDelivery as delivery: SendTestWebhookResponse GetWebhookDeliveryResponse RedeliverWebhookResponse
         ExportWebhookDeliveriesResponse;
 }

@@ -74,11 +74,13 @@ mod tests {
     use super::*;
 
     /// Methods that may act again. A new method that creates something belongs here or into `KEYED`.
-    const UNSAFE: [&str; 23] = [
+    const UNSAFE: [&str; 27] = [
         "AssignUnmatched",
         "CancelAccountChange",
         "ClearHold",
         "CreateApiKey",
+        "CreateWebhookEndpoint",
+        "DeleteWebhookEndpoint",
         "EnableWebhookEndpoint",
         "GenerateInvoices",
         "IgnoreUnmatched",
@@ -91,12 +93,14 @@ mod tests {
         "RevokeApiKey",
         "RollApiKey",
         "RotateReceiptKey",
+        "RotateWebhookEndpointSecret",
         "RotateWebhookSecret",
         "SetFeeTiers",
         "SetMerchantActive",
         "SetMerchantLimits",
         "SubmitAccountProof",
         "UpdateMerchant",
+        "UpdateWebhookEndpoint",
         "VerifyMerchant",
     ];
 

@@ -65,7 +65,7 @@ rest_names! {
     LimitWindow { Single = "single", Daily = "24h", Monthly = "30d", NearSingle = "near_single" }
     ReconciliationOutcome { Ok = "ok", Mismatch = "mismatch", NotChecked = "not_checked" }
     RegistrationMode { Open = "open", Approval = "approval", Closed = "closed" }
-    WebhookDisabledReason { Gone = "gone", Failing = "failing" }
+    WebhookDisabledReason { Gone = "gone", Failing = "failing", Merchant = "merchant" }
     WebhookWarning { Failing24h = "failing_24h", Failing72h = "failing_72h" }
     WebhookOutcome {
         Success = "success",

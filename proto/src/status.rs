@@ -79,7 +79,7 @@ const fn row(reason: Reason, name: &'static str, grpc: Code, http: u16, message:
 }
 
 /// All reasons.
-pub const TABLE: [Row; 69] = [
+pub const TABLE: [Row; 70] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "unknown error"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -121,6 +121,13 @@ pub const TABLE: [Row; 69] = [
         Code::FailedPrecondition,
         409,
         "the merchant has the maximum number of API keys; revoke one",
+    ),
+    row(
+        Reason::TooManyWebhookEndpoints,
+        "too_many_webhook_endpoints",
+        Code::FailedPrecondition,
+        409,
+        "the merchant has the maximum number of webhook endpoints; delete one",
     ),
     row(
         Reason::TooManyIdempotencyKeys,

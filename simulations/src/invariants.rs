@@ -16,14 +16,15 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
-    ids::{DeliveryId, EventId},
+    ids::{DeliveryId, EndpointId},
     ledger::{Transfer, TxId, match_refund_memo, memo_of},
+    merchant::Merchant,
     payment::{
         Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, Route,
         State, Totals, shown_memo,
     },
     time::Timestamp,
-    webhook::{Outcome, SCHEDULE, Secret},
+    webhook::{Outcome, SCHEDULE, Secret, Secrets},
     x402::{ClaimOutcome, Purpose},
 };
 use hmac::{Hmac, KeyInit, Mac};

@@ -26,14 +26,14 @@ use engine::{
     account::AccountName,
     billing::Schedule,
     idempotency::{IdempotencyRecord, Resource},
-    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, KeyId, MerchantId, PaymentId},
     ledger::{ChainPosition, Transfer, TxId},
     merchant::Merchant,
     money::HivePrice,
     payment::{ClaimFinality, Credit, Finality, LISTED_TRANSFERS_MAX, Payment, Rate, State},
     reconciliation::Day,
     time::Timestamp,
-    webhook::{Attempt, Delivery, EventType, Outcome},
+    webhook::{Attempt, Delivery, Endpoint, EventType, Outcome},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
@@ -162,8 +162,8 @@ pub struct Observer {
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
-    /// When merchants last set or enabled their endpoints, virtual milliseconds.
-    pub endpoint_set_ms: BTreeMap<MerchantId, u64>,
+    /// When endpoints were last set or enabled, virtual milliseconds.
+    pub endpoint_set_ms: BTreeMap<EndpointId, u64>,
     /// Maximum time from the irreversibility of a wallet's payment to its completion without faults, milliseconds.
     pub prompt_ms: Option<u64>,
     /// Whether no fault is injected and no node is late.
@@ -194,8 +194,8 @@ pub struct Observer {
     pub unknown_commits: Vec<Batch>,
     /// The response of each receiver to the attempt in flight.
     pub receiver_responses: BTreeMap<(DeliveryId, u32), Outcome>,
-    /// The expected health of merchants' endpoints by their attempts, since each was set or enabled.
-    pub endpoints: BTreeMap<MerchantId, EndpointSeen>,
+    /// The expected health of endpoints by their attempts, since each was set or enabled.
+    pub endpoints: BTreeMap<EndpointId, EndpointSeen>,
     /// Events that receivers got, by payment.
     pub received: Index<PaymentId, BTreeSet<EventId>>,
     /// Requests in flight.
@@ -204,8 +204,8 @@ pub struct Observer {
     subscribed_ms: BTreeMap<MerchantId, u64>,
     /// When the account of a merchant or its proof last changed, virtual milliseconds.
     proof_changed_ms: BTreeMap<MerchantId, u64>,
-    /// When the recent requests to each merchant's endpoint began, virtual milliseconds: those of ten seconds, of one process.
-    pub(crate) posts_ms: BTreeMap<MerchantId, Vec<u64>>,
+    /// When the recent requests to each endpoint began, virtual milliseconds: those of ten seconds, of one process.
+    pub(crate) posts_ms: BTreeMap<EndpointId, Vec<u64>>,
     /// The number of durable batches.
     pub(crate) commits: u64,
     /// When events became durable, virtual milliseconds.
@@ -388,9 +388,9 @@ impl Observer {
             Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
             Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
             Write::Remember { remembered, .. } => self.idempotency_key_written(remembered),
-            Write::EnableEndpoint { merchant } => {
-                self.endpoints.remove(merchant);
-                self.endpoint_set_ms.insert(*merchant, self.now_ms);
+            Write::EnableEndpoint { endpoint, .. } => {
+                self.endpoints.remove(endpoint);
+                self.endpoint_set_ms.insert(*endpoint, self.now_ms);
             }
             Write::Unwatch(account) => self.unwatched(account),
             Write::Invoice(_) => self.marks.push("a month is invoiced"),
@@ -420,7 +420,11 @@ impl Observer {
         self.secrets_written(merchant);
         self.ownership_written(merchant);
         let before = self.merchants.insert(merchant.id, merchant.clone());
-        if before.as_ref().is_some_and(|before| before.webhook_events != merchant.webhook_events) {
+        let subscribed = |merchant: &Merchant| {
+            let others = merchant.endpoints.iter().map(|endpoint| (endpoint.id, endpoint.events, endpoint.is_enabled));
+            (merchant.webhook_events, others.collect::<Vec<_>>())
+        };
+        if before.as_ref().is_some_and(|before| subscribed(before) != subscribed(merchant)) {
             self.subscribed_ms.insert(merchant.id, self.now_ms);
         }
         let proven = |merchant: &Merchant| (merchant.hive_account, merchant.ownership.proof.is_some());
@@ -428,7 +432,14 @@ impl Observer {
             self.proof_changed_ms.insert(merchant.id, self.now_ms);
         }
         if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
-            self.endpoint_set_ms.insert(merchant.id, self.now_ms);
+            self.endpoint_set_ms.insert(EndpointId::default_of(merchant.id), self.now_ms);
+        }
+        for endpoint in &merchant.endpoints {
+            let known = before.iter().flat_map(|before| &before.endpoints).find(|known| known.id == endpoint.id);
+            let set = |endpoint: &Endpoint| (endpoint.url.clone(), endpoint.is_enabled);
+            if known.is_none_or(|known| set(known) != set(endpoint)) {
+                self.endpoint_set_ms.insert(endpoint.id, self.now_ms);
+            }
         }
         if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
             self.accounts.left(before.hive_account, self.now_ms);

@@ -12,6 +12,9 @@ use crate::{
     script::OutageKind,
 };
 
+/// The number of the first second endpoint.
+const SECOND_ENDPOINTS: usize = 100;
+
 /// The state of the receivers.
 pub(crate) struct Receivers {
     random: Random,
@@ -129,6 +132,11 @@ fn describe(outcome: Outcome) -> String {
 /// Returns the URL of a merchant's endpoint.
 pub(crate) fn url_of(merchant: usize) -> String {
     format!("https://shop-{merchant}.example/hook?token=of-the-shop")
+}
+
+/// Returns the URL of a merchant's second endpoint, a receiver without outages; `path` is a part of it.
+pub(crate) fn second_url_of(merchant: usize, path: &str) -> String {
+    format!("https://shop-{}.example/{path}?token=of-the-books", SECOND_ENDPOINTS + merchant)
 }
 
 fn merchant_of(url: &str) -> usize {

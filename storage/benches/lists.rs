@@ -13,7 +13,7 @@ use engine::{
     account::AccountName,
     audit::{Actor, Entry},
     fields::{Metadata, MetadataValue},
-    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId, SlugToken},
     money::{Currency, FeePercent, HivePrice, Money},
     payment::{Draft, FeeMode, Payment, Rate, State, Terms},
     time::Timestamp,
@@ -128,7 +128,15 @@ async fn measure_logs(store: &EmbeddedStore, count: u64, pages: u64) -> Duration
         commit(due.into_iter().filter(|delivery| delivery.event_seq > first).filter_map(end).collect()).await;
     }
     println!("{count} deliveries and lines of the audit log in {:.0} s", began.elapsed().as_secs_f64());
-    let all = DeliveryQuery { merchant: MERCHANT, before: None, limit: 20, states: vec![], event: None, payment: None };
+    let all = DeliveryQuery {
+        merchant: MERCHANT,
+        before: None,
+        limit: 20,
+        states: vec![],
+        event: None,
+        payment: None,
+        endpoint: None,
+    };
     let of = |states: &[DeliveryState]| DeliveryQuery { states: states.to_vec(), ..all.clone() };
     let event = |number| Some(event(number % count, count).id);
     let mut queries: Vec<(&str, Vec<DeliveryQuery>)> = vec![
@@ -180,7 +188,7 @@ fn event(number: u64, count: u64) -> EventRecord {
         merchant: MERCHANT,
         payment: payment_id(number, count),
         kind: EventType::StatusChanged,
-        delivery: Some(DeliveryId::new(at, random)),
+        deliveries: vec![(EndpointId::default_of(MERCHANT), DeliveryId::new(at, random))],
         at,
         body: vec![b'x'; 700],
         is_test: false,

@@ -9,7 +9,7 @@ use engine::{
     compliance,
     event_list::Epoch,
     idempotency::IdempotencyRecord,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, ChainPosition, Transfer, TxId},
     merchant::Merchant,
     payment::{Credit, Payment, Rate},
@@ -133,8 +133,8 @@ pub enum Write {
         /// Older keys are deleted.
         made_before: Timestamp,
     },
-    /// Appends an event to its merchant's list and inserts its delivery into the outbox, due at once. The ids of event
-    /// and delivery must be unique.
+    /// Appends an event to its merchant's list and inserts its deliveries into the outbox, due at once. The ids of event
+    /// and deliveries must be unique.
     Event(EventRecord),
     /// Inserts a claim: its transaction, its nonce and its identifier. Rejected if one of them was claimed before.
     Claim(ClaimRecord),
@@ -154,10 +154,10 @@ pub enum Write {
         /// The attempt.
         attempt: Attempt,
     },
-    /// Removes a delivery from the outbox permanently because its event was pruned.
+    /// Removes a delivery from the outbox permanently because its event was pruned or its endpoint was deleted.
     Undeliverable(Delivery),
-    /// Holds a delivery: removes it from the outbox until it is replayed, because its merchant has no endpoint or a
-    /// disabled one. Rejected if the reason no longer applies.
+    /// Holds a delivery: removes it from the outbox until it is replayed, because its endpoint is missing or disabled.
+    /// Rejected if the reason no longer applies.
     Hold {
         /// The delivery.
         delivery: Delivery,
@@ -173,10 +173,12 @@ pub enum Write {
         /// When it is due.
         at: Timestamp,
     },
-    /// Resets the health of a merchant's endpoint: webhooks are sent to it again.
+    /// Resets the health of an endpoint: webhooks are sent to it again.
     EnableEndpoint {
         /// The merchant.
         merchant: MerchantId,
+        /// The endpoint.
+        endpoint: EndpointId,
     },
     /// Stops watching an account, unless a merchant still has it.
     Unwatch(AccountName),
@@ -317,11 +319,11 @@ pub enum Write {
 /// The reason for holding a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldReason {
-    /// The merchant's endpoint is disabled.
+    /// The endpoint is disabled because of its health.
     Disabled,
-    /// The merchant has no endpoint.
+    /// The merchant's record has no such endpoint, or one without a URL, or the merchant disabled it.
     NoEndpoint {
-        /// The version of the merchant without one; none if there is no such merchant.
+        /// The version of that record; none if there is no such merchant.
         merchant_version: Option<u64>,
     },
 }
@@ -352,14 +354,28 @@ pub struct EventRecord {
     pub kind: EventType,
     /// The payment of the event. An event without a payment has its own id here, so that it waits for no other event.
     pub payment: PaymentId,
-    /// Its delivery; none if the merchant's endpoint does not subscribe to this event type.
-    pub delivery: Option<DeliveryId>,
+    /// Its deliveries: one to each endpoint that subscribes to this event type.
+    pub deliveries: Vec<(EndpointId, DeliveryId)>,
     /// When it happened.
     pub at: Timestamp,
     /// The webhook's body. Every delivery sends exactly these bytes.
     pub body: Vec<u8>,
     /// Whether the merchant sent it to test its endpoint; a test event belongs to no payment.
     pub is_test: bool,
+}
+
+impl EventRecord {
+    /// Returns its delivery to the merchant's default endpoint.
+    #[must_use]
+    pub fn delivery(&self) -> Option<DeliveryId> {
+        self.delivery_to(EndpointId::default_of(self.merchant))
+    }
+
+    /// Returns its delivery to an endpoint.
+    #[must_use]
+    pub fn delivery_to(&self, endpoint: EndpointId) -> Option<DeliveryId> {
+        self.deliveries.iter().find(|(to, _)| *to == endpoint).map(|(_, delivery)| *delivery)
+    }
 }
 
 /// The last block whose effects are durable.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use engine::ids::MerchantId;
+use engine::ids::EndpointId;
 
 /// Identifies a running engine: drawn at its start, never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,11 +62,11 @@ impl Duty {
         Self::SINGLE.into_iter().chain((0..=u8::MAX).map(Self::Webhooks))
     }
 
-    /// Returns the duty of delivering a merchant's webhooks.
+    /// Returns the duty of delivering the webhooks of an endpoint.
     #[must_use]
-    pub const fn webhooks_of(merchant: MerchantId) -> Self {
+    pub const fn webhooks_of(endpoint: EndpointId) -> Self {
         // The most significant byte of a product by an odd constant depends on all bits of the id.
-        Self::Webhooks(merchant.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()[0])
+        Self::Webhooks(endpoint.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()[0])
     }
 
     /// Returns whether the duty needs a ledger node.
@@ -108,7 +108,7 @@ impl fmt::Display for Duty {
     }
 }
 
-/// Some of the buckets that merchants are divided into.
+/// Some of the buckets that webhook endpoints are divided into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Buckets([u64; BUCKETS / 64]);
 
@@ -129,10 +129,10 @@ impl Buckets {
         self.0[bucket as usize / 64] & (1 << (bucket % 64)) != 0
     }
 
-    /// Returns whether the bucket of a merchant is among them.
+    /// Returns whether the bucket of an endpoint is among them.
     #[must_use]
-    pub const fn has_merchant(&self, merchant: MerchantId) -> bool {
-        match Duty::webhooks_of(merchant) {
+    pub const fn has_endpoint(&self, endpoint: EndpointId) -> bool {
+        match Duty::webhooks_of(endpoint) {
             Duty::Webhooks(bucket) => self.contains(bucket),
             _ => false,
         }
@@ -173,16 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn merchants_are_spread_over_all_buckets() {
+    fn endpoints_are_spread_over_all_buckets() {
         let mut buckets = Buckets::NONE;
         let mut used = BTreeSet::new();
         for number in 0..4_096u128 {
             // Ids of one millisecond differ in their low bits, ids of other times in their high ones.
-            for id in [number, number << 80].map(MerchantId::from_bits) {
+            for id in [number, number << 80].map(EndpointId::from_bits) {
                 let Duty::Webhooks(bucket) = Duty::webhooks_of(id) else { panic!("no bucket") };
                 used.insert(bucket);
                 buckets.insert(bucket);
-                assert!(buckets.has_merchant(id));
+                assert!(buckets.has_endpoint(id));
             }
         }
         assert_eq!(used.len(), BUCKETS);

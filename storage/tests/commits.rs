@@ -302,7 +302,7 @@ async fn an_undeliverable_event_leaves_the_outbox_without_an_attempt() {
 }
 
 #[tokio::test]
-async fn the_backlog_of_one_merchant_does_not_delay_another() {
+async fn the_backlog_of_one_endpoint_does_not_delay_another() {
     let store = in_memory();
     for number in 1..=3_000 {
         store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
@@ -311,15 +311,15 @@ async fn the_backlog_of_one_merchant_does_not_delay_another() {
     let work = store.due_work(at(9_000), 8, 16, Passed::default()).await.unwrap();
     let seen: Vec<_> = work.iter().map(|work| (work.merchant, work.deliveries.len())).collect();
     assert_eq!(seen, [(merchant_id(1), 16), (merchant_id(2), 1)], "the earliest due merchant first, and the other too");
-    let passed = Passed { merchants: [merchant_id(1)].into(), ..Passed::default() };
+    let passed = Passed { endpoints: [endpoint_id(1)].into(), ..Passed::default() };
     let work = store.due_work(at(9_000), 1, 16, passed).await.unwrap();
     assert_eq!(work.iter().map(|work| work.merchant).collect::<Vec<_>>(), [merchant_id(2)]);
-    let known = [event(1, 1).delivery.unwrap(), event(1, 3).delivery.unwrap(), event(2, 5_000).delivery.unwrap()];
+    let known = [event(1, 1).delivery().unwrap(), event(1, 3).delivery().unwrap(), event(2, 5_000).delivery().unwrap()];
     let work = store.due_work(at(9_000), 8, 2, Passed { deliveries: known.into(), ..Passed::default() }).await.unwrap();
     let seen = |work: &DueWork| work.deliveries.iter().map(|due| due.delivery.id).collect::<Vec<_>>();
     assert_eq!(
         work.iter().map(seen).collect::<Vec<_>>(),
-        [vec![event(1, 2).delivery.unwrap(), event(1, 4).delivery.unwrap()], Vec::new()],
+        [vec![event(1, 2).delivery().unwrap(), event(1, 4).delivery().unwrap()], Vec::new()],
         "excluded deliveries do not count"
     );
     assert_eq!(
@@ -393,6 +393,7 @@ async fn pruning_deletes_events_and_responses_but_keeps_deliveries() {
         states: Vec::new(),
         event: None,
         payment: None,
+        endpoint: None,
     };
     assert_eq!(store.deliveries(query).await.unwrap().items.len(), 3);
     store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();

@@ -205,7 +205,7 @@ async fn a_power_loss_at_any_step_of_a_delivery_loses_no_event_and_no_attempt() 
         let acknowledged = deliver(&disk).await;
         for seed in [0, cut + 3] {
             let store = Disk::of(disk.after_power_cut(seed), Trouble::None).open().unwrap();
-            let logged = store.delivery(merchant_id(1), event(1, 1).delivery.unwrap()).await.unwrap();
+            let logged = store.delivery(merchant_id(1), event(1, 1).delivery().unwrap()).await.unwrap();
             let found = logged.as_ref().map(|logged| (logged.state, logged.delivery.attempts));
             let case = format!("cut at {cut}, seed {seed}: {acknowledged} acknowledged, {found:?} found");
             assert!(STEPS[acknowledged..].iter().take(2).any(|step| *step == found), "{case}");

@@ -65,7 +65,7 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     for number in [1, 2] {
         see(is_damaged(table, store.merchant(merchant_id(number)).await));
         see(is_damaged(table, store.merchant_by_key(merchant(number).keys[0].digest).await));
-        see(is_damaged(table, store.endpoint(merchant_id(number)).await));
+        see(is_damaged(table, store.endpoint(endpoint_id(number)).await));
         see(is_damaged(table, store.compliance_status(merchant_id(number)).await));
         see(is_damaged(table, store.remembered(one, [number; 32]).await));
     }
@@ -90,7 +90,15 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     store.due_deliveries(now, 10).await.unwrap();
     store.due_work(now, 10, 10, Passed::default()).await.unwrap();
     store.next_delivery_after(now).await.unwrap();
-    let query = DeliveryQuery { merchant: one, payment: None, event: None, states: vec![], before: None, limit: 10 };
+    let query = DeliveryQuery {
+        merchant: one,
+        payment: None,
+        event: None,
+        states: vec![],
+        before: None,
+        limit: 10,
+        endpoint: None,
+    };
     store.deliveries(query.clone()).await.unwrap();
     store.deliveries(DeliveryQuery { payment: Some(payment_id(1)), ..query }).await.unwrap();
     store.replayable(one, DeliveryId::from_bits(0), 10).await.unwrap();

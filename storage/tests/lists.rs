@@ -280,7 +280,7 @@ async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_reads() {
     let list = async |states: &[DeliveryState], before: Option<u128>| {
         let before = before.map(DeliveryId::from_bits);
         let (merchant, states) = (merchant_id(1), states.to_vec());
-        let query = DeliveryQuery { merchant, before, limit: 2, states, event: None, payment: None };
+        let query = DeliveryQuery { merchant, before, limit: 2, states, event: None, payment: None, endpoint: None };
         let Page { items, next, total, .. } = store.deliveries(query).await.unwrap();
         assert_eq!(total, 0, "deliveries are not counted");
         (items.into_iter().map(|logged| logged.delivery.id).collect::<Vec<_>>(), next)

@@ -8,6 +8,7 @@ mod crashes;
 mod damage;
 mod disk;
 mod duties;
+mod endpoints;
 mod epochs;
 mod filled;
 mod groups;

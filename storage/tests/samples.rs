@@ -6,7 +6,7 @@ use engine::{
     account::AccountName,
     fields::{Metadata, MetadataValue},
     hive::{Pack, PublicKey},
-    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, ChainPosition, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
     money::{Currency, FeePercent, Money},
@@ -125,6 +125,11 @@ pub(crate) fn register(merchant: &Merchant) -> Batch {
     Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected: None })
 }
 
+/// Returns the default endpoint of a merchant.
+pub(crate) fn endpoint_id(owner: u8) -> EndpointId {
+    EndpointId::default_of(merchant_id(owner))
+}
+
 pub(crate) fn event(owner: u8, number: u64) -> EventRecord {
     EventRecord {
         id: EventId::new(at(number), [1; 10]),
@@ -132,7 +137,7 @@ pub(crate) fn event(owner: u8, number: u64) -> EventRecord {
         merchant: merchant_id(owner),
         payment: payment_id(number),
         kind: EventType::StatusChanged,
-        delivery: Some(DeliveryId::new(at(number), [2; 10])),
+        deliveries: vec![(endpoint_id(owner), DeliveryId::new(at(number), [2; 10]))],
         at: at(number),
         body: format!("{{\"number\":{number}}}").into_bytes(),
         is_test: false,

@@ -81,6 +81,7 @@ fn filled(path: &str, payment: &Opened, merchant: &str) -> String {
         .replace("{slug}", &payment.slug)
         .replace("{event}", "evt_00000000000000000000000000")
         .replace("{delivery}", "whd_00000000000000000000000000")
+        .replace("{endpoint}", "we_00000000000000000000000000")
         .replace("{key}", "key_00000000000000000000000000")
 }
 

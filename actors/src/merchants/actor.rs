@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use engine::{
     account::AccountName,
     audit::{self, Entry},
-    ids::MerchantId,
+    ids::{EndpointId, MerchantId},
     merchant::{Credentials, Merchant, Registration, api_key_text},
     ownership::Rejection,
     time::Timestamp,
-    webhook::Secret,
+    webhook::{EndpointRejection, Secret},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, ReadError, Write};
@@ -47,6 +47,35 @@ fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant,
         }
         _ => Ok(merchant.clone()),
     }
+}
+
+/// Applies a change of the merchant's additional webhook endpoints.
+fn with_endpoints(merchant: &Merchant, change: Change, now: Timestamp) -> Result<Merchant, EndpointRejection> {
+    match change {
+        Change::AddEndpoint { id, draft, secret } => merchant.with_endpoint(id, *draft, secret, now),
+        Change::UpdateEndpoint { id, update } => merchant.with_endpoint_updated(id, *update, now),
+        Change::RemoveEndpoint(id) => merchant.without_endpoint(id, now),
+        Change::EndpointSecret { id, secret, previous_valid_until } => {
+            merchant.with_endpoint_secret(id, secret, previous_valid_until, now)
+        }
+        _ => Ok(merchant.clone()),
+    }
+}
+
+/// Returns writes that reset the health of the endpoints to which it no longer applies: they have another URL, or were
+/// deleted, or enabled by their merchant.
+fn reset_endpoints(before: &Merchant, after: &Merchant) -> Vec<Write> {
+    let merchant = after.id;
+    let default = EndpointId::default_of(merchant);
+    let has_moved = after.webhook_url != before.webhook_url;
+    let mut reset: Vec<EndpointId> = Some(default).filter(|_| has_moved).into_iter().collect();
+    for known in &before.endpoints {
+        let now = after.endpoints.iter().find(|now| now.id == known.id);
+        if now.is_none_or(|now| now.url != known.url || now.is_enabled && !known.is_enabled) {
+            reset.push(known.id);
+        }
+    }
+    reset.into_iter().map(|endpoint| Write::EnableEndpoint { merchant, endpoint }).collect()
 }
 
 impl Actor for MerchantActor {
@@ -126,8 +155,7 @@ impl MerchantActor {
             if changed.version == merchant.version {
                 return Ok(changed);
             }
-            let entry = change.audit_action().map(|(action, key)| {
-                let subject = key.map(|key| key.to_string());
+            let entry = change.audit_action().map(|(action, subject)| {
                 Entry::of_merchant(by.clone(), action, Some(&merchant), &changed, subject, now)
             });
             self.watch(&changed.hive_account);
@@ -135,10 +163,7 @@ impl MerchantActor {
             let event = account_event(&self.context, &merchant, &changed, now);
             let has_event = event.is_some();
             beside.extend(event);
-            // The health of the old endpoint does not apply to the new one.
-            if changed.webhook_url != merchant.webhook_url {
-                beside.push(Write::EnableEndpoint { merchant: id });
-            }
+            beside.extend(reset_endpoints(&merchant, &changed));
             match self.commit(&changed, Some(merchant.version), beside).await {
                 Ok(()) => {
                     if has_event {
@@ -164,6 +189,12 @@ impl MerchantActor {
             Change::Secret { secret, previous_valid_until } => {
                 let changed = merchant.with_secret(secret, previous_valid_until, now);
                 Ok(changed.map_err(MerchantError::Secrets)?)
+            }
+            Change::AddEndpoint { .. }
+            | Change::UpdateEndpoint { .. }
+            | Change::RemoveEndpoint(_)
+            | Change::EndpointSecret { .. } => {
+                Ok(with_endpoints(merchant, change.clone(), now).map_err(MerchantError::Endpoint)?)
             }
             Change::ReissueKey { id, text } => Ok(merchant.with_only_key(id, &text, now)),
             Change::AddKey(key) => merchant.with_key(*key, now),

@@ -6,12 +6,12 @@ use engine::{
     account::AccountName,
     audit::Actor,
     hive::PublicKey,
-    ids::{KeyId, MerchantId},
+    ids::{EndpointId, KeyId, MerchantId},
     merchant::{ApiKey, KeyRejection, Merchant, Registration, Update},
     mutant,
     ownership::{AuthorityDigest, Nonce, Proof, Rejection},
     time::Timestamp,
-    webhook::{Secret, TooManySecrets},
+    webhook::{EndpointDraft, EndpointRejection, EndpointUpdate, Secret, TooManySecrets},
 };
 use tokio::sync::oneshot;
 
@@ -38,6 +38,9 @@ pub enum MerchantError {
     /// The maximum number of webhook secrets is valid.
     #[error("{0}")]
     Secrets(TooManySecrets),
+    /// The rules of webhook endpoints reject the change.
+    #[error("{0}")]
+    Endpoint(EndpointRejection),
     /// Repeated concurrent changes of the merchant.
     #[error("the merchant kept changing")]
     Contended,
@@ -88,6 +91,21 @@ pub(crate) enum Change {
         valid_until: Option<Timestamp>,
     },
     KeyUsed(KeyId),
+    AddEndpoint {
+        id: EndpointId,
+        draft: Box<EndpointDraft>,
+        secret: Secret,
+    },
+    UpdateEndpoint {
+        id: EndpointId,
+        update: Box<EndpointUpdate>,
+    },
+    RemoveEndpoint(EndpointId),
+    EndpointSecret {
+        id: EndpointId,
+        secret: Secret,
+        previous_valid_until: Option<Timestamp>,
+    },
     /// A challenge for an account.
     Challenge {
         account: AccountName,
@@ -121,18 +139,22 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the action of its audit event, and the key concerned; `None` without an audit event.
-    pub(crate) fn audit_action(&self) -> Option<(&'static str, Option<KeyId>)> {
+    /// Returns the action of its audit event, and the id of the key or endpoint concerned; `None` without an audit event.
+    pub(crate) fn audit_action(&self) -> Option<(&'static str, Option<String>)> {
         Some(match self {
+            Self::AddEndpoint { id, .. } => ("webhook_endpoint_created", Some(id.to_string())),
+            Self::UpdateEndpoint { id, .. } => ("webhook_endpoint_updated", Some(id.to_string())),
+            Self::RemoveEndpoint(id) => ("webhook_endpoint_deleted", Some(id.to_string())),
+            Self::EndpointSecret { id, .. } => ("webhook_secret_rotated", Some(id.to_string())),
             Self::Update(_) => ("merchant_updated", None),
             Self::SetActive(true) => ("merchant_activated", None),
             Self::SetActive(false) => ("merchant_deactivated", None),
             Self::Secret { .. } => ("webhook_secret_rotated", None),
-            Self::ReissueKey { id, .. } => ("api_key_reissued", Some(*id)),
-            Self::AddKey(key) => ("api_key_created", Some(key.id)),
+            Self::ReissueKey { id, .. } => ("api_key_reissued", Some(id.to_string())),
+            Self::AddKey(key) => ("api_key_created", Some(key.id.to_string())),
             Self::RevokeKey(_) if mutant!("revocation-not-audited") => return None,
-            Self::RevokeKey(id) => ("api_key_revoked", Some(*id)),
-            Self::RollKey { old, .. } => ("api_key_rolled", Some(*old)),
+            Self::RevokeKey(id) => ("api_key_revoked", Some(id.to_string())),
+            Self::RollKey { old, .. } => ("api_key_rolled", Some(old.to_string())),
             Self::Proven { .. } => ("account_proven", None),
             Self::Vouched { .. } => ("account_vouched_for", None),
             Self::CancelPending => ("account_change_cancelled", None),
@@ -167,7 +189,11 @@ impl From<MerchantError> for EngineError {
             MerchantError::NotFound(_) => Self::MerchantNotFound,
             MerchantError::Key(rejection) => Self::Key(rejection),
             MerchantError::Ownership(rejection) => Self::Ownership(rejection),
-            MerchantError::Secrets(refused) => Self::TooManySecrets { possible_at: refused.possible_at },
+            MerchantError::Endpoint(EndpointRejection::NotFound) => Self::EndpointNotFound,
+            MerchantError::Endpoint(EndpointRejection::TooMany) => Self::TooManyEndpoints,
+            MerchantError::Endpoint(EndpointRejection::TooManySecrets(refused)) | MerchantError::Secrets(refused) => {
+                Self::TooManySecrets { possible_at: refused.possible_at }
+            }
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Unavailable => Self::Unavailable,
             MerchantError::Contended => Self::Contended,

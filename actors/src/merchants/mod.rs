@@ -2,6 +2,7 @@
 
 pub(crate) mod actor;
 pub(crate) mod compliance;
+pub(crate) mod endpoints;
 pub(crate) mod handle;
 pub(crate) mod keys;
 pub(crate) mod messages;

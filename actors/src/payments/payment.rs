@@ -10,7 +10,8 @@ use std::{
 
 use engine::{
     audit::Entry,
-    ids::PaymentId,
+    ids::{EndpointId, PaymentId},
+    merchant::Merchant,
     mutant,
     payment::{self, Command, Credit, Effect, Event, Payment, Rejection, Transition},
     webhook::{self, EventType},
@@ -30,7 +31,7 @@ use crate::{
         settlement, transfer_log, waiting,
     },
     timer::{Task, Timer},
-    webhooks::notifier::Notifier,
+    webhooks::{announcements::deliveries, notifier::Notifier},
 };
 
 /// Maximum number of retries of a command after a concurrent write.
@@ -192,14 +193,19 @@ impl PaymentActor {
             };
             let payment = Arc::new(payment);
             let decided = transfer_log::decided(&rows);
-            let mut batch = self.batch(&payment, rows, event.as_ref(), command, session.payment.version);
+            let is_announced = event.is_some() || exception.is_some() || refund.is_some();
+            let merchant = if is_announced { self.merchant_of(&payment).await? } else { None };
+            let announce = |kind, event: &Event, body| self.announce(&payment, merchant.as_deref(), kind, event, body);
+            let event = event
+                .map(|event| announce(EventType::StatusChanged, &event, webhook::status_changed(&payment, &event)));
+            let mut batch = self.batch(&payment, rows, event, command, session.payment.version);
             if let Some(exception) = exception {
                 let body = webhook::exception(&payment, &exception);
-                batch = batch.and(self.requested(&payment, EventType::Exception, &exception.event, body).await?);
+                batch = batch.and(announce(EventType::Exception, &exception.event, body));
             }
             if let Some(refund) = refund {
                 let body = webhook::refund_completed(&payment, &refund);
-                batch = batch.and(self.requested(&payment, EventType::RefundCompleted, &refund.event, body).await?);
+                batch = batch.and(announce(EventType::RefundCompleted, &refund.event, body));
             }
             if let Some(audit_entry) = &audit_entry {
                 batch = batch.and(Write::Audit(audit_entry.clone()));
@@ -287,7 +293,7 @@ impl PaymentActor {
         &self,
         payment: &Arc<Payment>,
         rows: Vec<Credit>,
-        event: Option<&Event>,
+        event: Option<Write>,
         command: &Command,
         expected: u64,
     ) -> Batch {
@@ -296,19 +302,7 @@ impl PaymentActor {
             let (id, merchant, credit) = (payment.id, payment.merchant, Box::new(row));
             batch = batch.and(Write::Transfer { payment: id, merchant, credit });
         }
-        if let Some(event) = event {
-            batch = batch.and(Write::Event(EventRecord {
-                id: event.id,
-                seq: 0,
-                merchant: payment.merchant,
-                kind: EventType::StatusChanged,
-                payment: payment.id,
-                delivery: Some(self.context.env.entropy.delivery_id(event.at)),
-                at: event.at,
-                body: webhook::status_changed(payment, event),
-                is_test: false,
-            }));
-        }
+        batch.writes.extend(event);
         match command {
             Command::Claim(claim) => batch.and(Write::Claim(ClaimRecord {
                 tx_id: claim.tx_id,
@@ -334,29 +328,41 @@ impl PaymentActor {
         }
     }
 
-    /// Returns an event that is delivered if the merchant subscribes to it.
-    async fn requested(
+    /// Returns the merchant of a payment; none if its record is damaged.
+    async fn merchant_of(&self, payment: &Payment) -> Result<Option<Arc<Merchant>>, SessionError> {
+        let merchant = self.context.sound(self.context.env.store.merchant(payment.merchant).await);
+        Ok(merchant.map_err(|error| read_failed(&self.context, &error))?.flatten())
+    }
+
+    /// Returns an event that is delivered to the endpoints that subscribe to it.
+    fn announce(
         &self,
         payment: &Payment,
+        merchant: Option<&Merchant>,
         kind: EventType,
         event: &Event,
         body: Vec<u8>,
-    ) -> Result<Write, SessionError> {
-        let merchant = self.context.sound(self.context.env.store.merchant(payment.merchant).await);
-        let merchant = merchant.map_err(|error| read_failed(&self.context, &error))?.flatten();
-        let is_sent = merchant.is_some_and(|merchant| merchant.webhook_events.has(kind));
+    ) -> Write {
         let at = event.at;
-        Ok(Write::Event(EventRecord {
+        let deliveries = match merchant {
+            Some(merchant) => deliveries(&self.context, merchant, kind, at),
+            // Every default endpoint subscribes to changes of the status, also one whose merchant cannot be read.
+            None if kind == EventType::StatusChanged => {
+                vec![(EndpointId::default_of(payment.merchant), self.context.env.entropy.delivery_id(at))]
+            }
+            None => Vec::new(),
+        };
+        Write::Event(EventRecord {
             id: event.id,
             seq: 0,
             merchant: payment.merchant,
             kind,
             payment: payment.id,
-            delivery: is_sent.then(|| self.context.env.entropy.delivery_id(at)),
+            deliveries,
             at,
             body,
             is_test: false,
-        }))
+        })
     }
 
     fn act(&self, session: &mut Session, effects: &[Effect]) {

@@ -7,7 +7,7 @@ use std::{
 
 use engine::{
     account::AccountName,
-    ids::{EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
     mutant,
     time::Timestamp,
@@ -132,16 +132,34 @@ fn announce(
     at: Timestamp,
     body: Vec<u8>,
 ) -> Write {
-    let is_sent = merchant.webhook_events.has(kind) || mutant!("subscription-ignored");
     Write::Event(EventRecord {
         id,
         seq: 0,
         merchant: merchant.id,
         kind,
         payment: PaymentId::from_bits(id.bits()),
-        delivery: is_sent.then(|| context.env.entropy.delivery_id(at)),
+        deliveries: deliveries(context, merchant, kind, at),
         at,
         body,
         is_test: false,
     })
+}
+
+/// Returns new deliveries of an event: one to each endpoint of the merchant that subscribes to it.
+pub(crate) fn deliveries(
+    context: &Context,
+    merchant: &Merchant,
+    kind: EventType,
+    at: Timestamp,
+) -> Vec<(EndpointId, DeliveryId)> {
+    let mut endpoints: Vec<EndpointId> = merchant.subscribers(kind).collect();
+    let default = EndpointId::default_of(merchant.id);
+    if mutant!("subscription-ignored") && !endpoints.contains(&default) {
+        endpoints.push(default);
+    }
+    if mutant!("event-to-unsubscribed-endpoint") {
+        let unsubscribed = merchant.endpoints.iter().filter(|endpoint| !endpoint.events.has(kind));
+        endpoints.extend(unsubscribed.map(|endpoint| endpoint.id));
+    }
+    endpoints.into_iter().map(|endpoint| (endpoint, context.env.entropy.delivery_id(at))).collect()
 }

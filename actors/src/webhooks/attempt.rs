@@ -1,10 +1,9 @@
 //! One attempt to deliver a webhook: reads the merchant's current record, signs, sends, records.
 
 use engine::{
-    merchant::Merchant,
     mutant,
     time::Timestamp,
-    webhook::{Attempt, Delivery, RetryDecision, body_digest},
+    webhook::{Attempt, Delivery, RetryDecision, Secrets, Trigger, body_digest},
 };
 use storage::{Batch, CommitError, EventRecord, HoldReason, Write};
 
@@ -18,7 +17,7 @@ use crate::{
 pub(crate) enum Attempted {
     /// The receiver has it.
     Taken,
-    /// It failed, and that is recorded; or there was no endpoint.
+    /// It failed, and that is recorded; or the endpoint must not get it.
     NotTaken,
     /// The result could not be recorded.
     NotRecorded,
@@ -39,14 +38,19 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
     let (Some(merchant), Some(event)) = (merchant, event) else {
         return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| Attempted::NotTaken);
     };
-    let Some(url) = merchant.webhook_url.clone() else {
+    // A deleted endpoint gets nothing any more.
+    let Some(target) = merchant.target(delivery.endpoint) else {
+        return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| Attempted::NotTaken);
+    };
+    let is_sent = target.is_enabled || delivery.trigger != Trigger::Auto;
+    let Some(url) = target.url.filter(|_| is_sent) else {
         let reason = HoldReason::NoEndpoint { merchant_version: Some(merchant.version) };
         return store.commit(Batch::of(Write::Hold { delivery, reason })).await.map(|()| Attempted::NotTaken);
     };
     let started_at = context.env.clock.now();
     let body_sha256 = body_digest(&event.body);
-    let request = request(context, &merchant, &delivery, event, url, started_at);
-    let endpoint = endpoint(&request.url);
+    let request = request(context, target.secrets, &delivery, event, url.to_owned(), started_at);
+    let endpoint = host_and_path(&request.url);
     let request_headers = shown(&request.headers);
     context.env.probe.reach("webhook: signed, not sent");
     let WebhookResponse { outcome, snippet } = context.env.webhooks.post(request).await;
@@ -63,7 +67,8 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
         "webhook for {}: attempt {number} {}", delivery.payment, outcome.as_str()
     );
     if next == RetryDecision::DisableEndpoint {
-        tracing::warn!(merchant.id = %merchant.id, "webhook endpoint of {} responded 410 Gone: disabled", merchant.id);
+        let id = delivery.endpoint;
+        tracing::warn!(merchant.id = %merchant.id, endpoint.id = %id, "webhook endpoint {id} responded 410 Gone: disabled");
     }
     let next_attempt_at = match next {
         RetryDecision::RetryAt(at) => Some(at),
@@ -92,7 +97,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
 
 fn request(
     context: &Context,
-    merchant: &Merchant,
+    secrets: &Secrets,
     delivery: &Delivery,
     event: EventRecord,
     url: String,
@@ -100,7 +105,7 @@ fn request(
 ) -> WebhookRequest {
     let prefix = &context.settings.webhook_header_prefix;
     let EventRecord { body, kind, .. } = event;
-    let signed = merchant.secrets.sign(delivery.event, &body, now);
+    let signed = secrets.sign(delivery.event, &body, now);
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("user-agent".to_owned(), "Hivetill-Webhooks/1".to_owned()),
@@ -130,7 +135,7 @@ fn shown(headers: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 /// Host and path: a query may contain a secret of the receiver.
-fn endpoint(url: &str) -> String {
+fn host_and_path(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['?', '#']).next().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Delivers webhooks from the outbox, in a fair order. Every merchant has a queue of its own.
+//! Delivers webhooks from the outbox, in a fair order. Every endpoint has a queue of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use std::{
 };
 
 use engine::{
-    ids::{DeliveryId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, PaymentId},
     mutant,
     time::Timestamp,
     webhook::{Delivery, EndpointHealth, Trigger},
@@ -34,7 +34,7 @@ const MAX_IN_FLIGHT: usize = 256;
 const MAX_PER_ENDPOINT: usize = 8;
 /// Maximum rate of attempts per endpoint, and burst after a pause.
 const PER_SECOND: u32 = 25;
-/// Maximum number of merchants in one round, and of deliveries of each.
+/// Maximum number of endpoints in one round, and of deliveries of each.
 const QUEUES_AT_ONCE: usize = 256;
 const DELIVERIES_AT_ONCE: usize = 64;
 /// How long the first attempt of an event waits for earlier events of its payment.
@@ -53,7 +53,7 @@ pub(crate) enum Msg {
     /// The alarm is due: read the outbox.
     Alarm,
     /// An attempt is finished and recorded, or its record failed.
-    Done { merchant: MerchantId, delivery: DeliveryId, attempted: Attempted },
+    Done { endpoint: EndpointId, delivery: DeliveryId, attempted: Attempted },
 }
 
 pub(crate) struct Dispatcher {
@@ -62,7 +62,7 @@ pub(crate) struct Dispatcher {
 }
 
 pub(crate) struct Outbox {
-    queues: BTreeMap<MerchantId, Queue>,
+    queues: BTreeMap<EndpointId, Queue>,
     /// Attempts in progress, in total.
     in_flight: usize,
     wakeup: Wakeup,
@@ -102,7 +102,7 @@ struct Queue {
     is_complete: bool,
     /// Deliveries in backoff, because they could not be recorded.
     backoff: BTreeMap<DeliveryId, Timestamp>,
-    endpoint: EndpointHealth,
+    health: EndpointHealth,
     bucket: TokenBucket,
 }
 
@@ -137,7 +137,7 @@ impl TokenBucket {
 impl Queue {
     /// Returns the maximum number of concurrent attempts.
     fn width(&self) -> usize {
-        match self.endpoint.is_breaker_open() && !mutant!("no-breaker") {
+        match self.health.is_breaker_open() && !mutant!("no-breaker") {
             true => 1,
             false if mutant!("double-endpoint-concurrency") => 2 * MAX_PER_ENDPOINT,
             false => MAX_PER_ENDPOINT,
@@ -218,9 +218,9 @@ impl Actor for Dispatcher {
                 outbox.alarm = None;
                 self.look(outbox, now).await?
             }
-            Msg::Done { merchant, delivery, attempted } => {
-                self.end(outbox, merchant, delivery, attempted);
-                if !outbox.queues.get(&merchant).is_some_and(|queue| queue.is_complete) {
+            Msg::Done { endpoint, delivery, attempted } => {
+                self.end(outbox, endpoint, delivery, attempted);
+                if !outbox.queues.get(&endpoint).is_some_and(|queue| queue.is_complete) {
                     // Others may have finished, too: one read is enough for all of them.
                     return Ok(outbox.wakeup.request()?);
                 }
@@ -238,16 +238,16 @@ impl Actor for Dispatcher {
 }
 
 impl Dispatcher {
-    fn end(&self, outbox: &mut Outbox, merchant: MerchantId, delivery: DeliveryId, attempted: Attempted) {
-        let Some(queue) = outbox.queues.get_mut(&merchant) else { return };
+    fn end(&self, outbox: &mut Outbox, endpoint: EndpointId, delivery: DeliveryId, attempted: Attempted) {
+        let Some(queue) = outbox.queues.get_mut(&endpoint) else { return };
         let Some(payment) = queue.in_flight.remove(&delivery) else { return };
         outbox.in_flight -= 1;
         if attempted == Attempted::NotRecorded {
             queue.backoff.insert(delivery, self.context.now() + AFTER_FAILURE);
         }
-        // The state of the endpoint, or of the payment's other events, may be outdated: read it again.
+        // The health of the endpoint, or the state of the payment's other events, may be outdated: read it again.
         let has_followers = queue.ready.values().any(|due| due.delivery.payment == payment);
-        if attempted != Attempted::Taken || queue.endpoint.is_breaker_open() || has_followers {
+        if attempted != Attempted::Taken || queue.health.is_breaker_open() || has_followers {
             queue.ready.clear();
             queue.is_complete = false;
         }
@@ -268,13 +268,13 @@ impl Dispatcher {
     async fn read_due(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
         let store = &self.context.env.store;
         let (instant, buckets) = (Instant::now(), self.context.duties.buckets());
-        outbox.queues.retain(|merchant, queue| {
-            if !buckets.has_merchant(*merchant) {
+        outbox.queues.retain(|endpoint, queue| {
+            if !buckets.has_endpoint(*endpoint) {
                 // Another engine delivers what was not started here.
                 queue.ready.clear();
                 queue.backoff.clear();
             }
-            // Merchants that are not read now may have sent a request that is not repeated.
+            // Endpoints that are not read now may have sent a request that is not repeated.
             queue.is_complete = false;
             queue.backoff.retain(|_, until| now < *until);
             !queue.in_flight.is_empty()
@@ -283,11 +283,11 @@ impl Dispatcher {
                 || !queue.bucket.is_full(instant)
         });
         let busy = outbox.queues.iter().filter(|(_, queue)| !queue.wants_more(now, instant));
-        let busy: BTreeSet<MerchantId> = busy.map(|(merchant, _)| *merchant).collect();
+        let busy: BTreeSet<EndpointId> = busy.map(|(endpoint, _)| *endpoint).collect();
         let ready = outbox.queues.values().filter(|queue| queue.next(now, instant).is_ok()).count();
         if let Some(capacity) = QUEUES_AT_ONCE.checked_sub(ready).filter(|capacity| *capacity > 0) {
             let known = outbox.queues.values().flat_map(|queue| queue.in_flight.keys().chain(queue.backoff.keys()));
-            let passed = Passed { buckets, merchants: busy, deliveries: known.copied().collect() };
+            let passed = Passed { buckets, endpoints: busy, deliveries: known.copied().collect() };
             for work in store.due_work(now, capacity, DELIVERIES_AT_ONCE, passed).await? {
                 self.take_in(outbox, work).await?;
             }
@@ -297,22 +297,25 @@ impl Dispatcher {
         Ok(next.into_iter().chain(backoff).min())
     }
 
-    /// Adds due deliveries to the queue of their merchant; holds those without an endpoint.
+    /// Adds due deliveries to the queue of their endpoint; holds those that must not be sent, and gives up those to a
+    /// deleted endpoint.
     async fn take_in(&self, outbox: &mut Outbox, work: DueWork) -> Result<(), ActorProcessingErr> {
         let store = &self.context.env.store;
-        let merchant = work.merchant;
+        let endpoint = work.endpoint;
         // Deliveries wait until the merchant's record can be read.
         let Some(record) = work.record else { return Ok(()) };
-        let has_url = record.webhook_url.is_some();
-        let reason = match has_url {
+        let target = record.target(endpoint);
+        let has_url = target.is_some_and(|target| target.url.is_some());
+        let is_switched_on = target.is_some_and(|target| target.is_enabled);
+        let reason = match has_url && is_switched_on {
             true => HoldReason::Disabled,
             false => HoldReason::NoEndpoint { merchant_version: Some(record.version) },
         };
-        let queue = outbox.queues.entry(merchant).or_default();
-        let is_mutated = mutant!("breaker-holds-deliveries") && work.endpoint.is_breaker_open();
-        let is_enabled = work.endpoint.is_enabled() && !is_mutated;
+        let queue = outbox.queues.entry(endpoint).or_default();
+        let is_mutated = mutant!("breaker-holds-deliveries") && work.health.is_breaker_open();
+        let is_enabled = is_switched_on && work.health.is_enabled() && !is_mutated;
         let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
-        queue.endpoint = work.endpoint;
+        queue.health = work.health;
         queue.is_complete = is_whole;
         queue.ready.clear();
         let mut held = Batch::default();
@@ -321,6 +324,8 @@ impl Dispatcher {
             // Test events are sent to a disabled endpoint, too.
             if has_url && (is_enabled || due.delivery.trigger != Trigger::Auto) {
                 queue.ready.insert((due.delivery.due_at, id), due);
+            } else if target.is_none() {
+                held = held.and(Write::Undeliverable(due.delivery));
             } else {
                 held = held.and(Write::Hold { delivery: due.delivery, reason });
             }
@@ -331,7 +336,7 @@ impl Dispatcher {
         }
         match store.commit(held).await {
             Ok(()) => {
-                tracing::info!(merchant.id = %merchant, count, "{count} webhooks of {merchant} held");
+                tracing::info!(endpoint.id = %endpoint, count, "{count} webhooks to {endpoint} held");
                 if !is_whole {
                     outbox.wakeup.request()?;
                 }
@@ -339,32 +344,32 @@ impl Dispatcher {
             // They are still in the outbox, and read again.
             Err(error) => {
                 self.context.commit_failed(&error);
-                tracing::warn!(merchant.id = %merchant, %error, "cannot hold the webhooks of {merchant}: {error}");
+                tracing::warn!(endpoint.id = %endpoint, %error, "cannot hold the webhooks to {endpoint}: {error}");
             }
         }
         Ok(())
     }
 
-    /// Starts permitted attempts, of merchants with the fewest attempts in progress first. Returns the minimum time
+    /// Starts permitted attempts, to endpoints with the fewest attempts in progress first. Returns the minimum time
     /// until a waiting one may start.
     fn start_ready(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox, now: Timestamp) -> Option<Duration> {
         let instant = Instant::now();
         let mut next_wait: Option<Duration> = None;
         let mut turns = BTreeSet::new();
-        for (merchant, queue) in &outbox.queues {
+        for (endpoint, queue) in &outbox.queues {
             match queue.next(now, instant) {
-                Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, *merchant))),
+                Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, *endpoint))),
                 Err(wait) => next_wait = next_wait.into_iter().chain(wait).min(),
             }
         }
         let (mut begun, least) = (Vec::new(), self.context.settings.webhook_timeout);
         while outbox.in_flight < MAX_IN_FLIGHT
-            && let Some((_, _, merchant)) = turns.pop_first()
+            && let Some((_, _, endpoint)) = turns.pop_first()
         {
-            let Some(queue) = outbox.queues.get_mut(&merchant) else { continue };
+            let Some(queue) = outbox.queues.get_mut(&endpoint) else { continue };
             let Ok(key) = queue.next(now, instant) else { continue };
             // A webhook that would outlast the lease is not started: another engine may send it then.
-            let Some(work) = self.context.duties.begin(Duty::webhooks_of(merchant), least) else {
+            let Some(work) = self.context.duties.begin(Duty::webhooks_of(endpoint), least) else {
                 next_wait = next_wait.into_iter().chain([MAX_WAIT_AMONG_OTHERS]).min();
                 continue;
             };
@@ -374,7 +379,7 @@ impl Dispatcher {
             outbox.in_flight += 1;
             begun.push((due.delivery, work));
             match queue.next(now, instant) {
-                Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, merchant))),
+                Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, endpoint))),
                 Err(wait) => next_wait = next_wait.into_iter().chain(wait).min(),
             }
         }
@@ -391,7 +396,7 @@ impl Dispatcher {
     fn claim(&self, myself: ActorRef<Msg>, begun: Vec<(Delivery, Work)>) {
         let dispatcher = Self { context: Arc::clone(&self.context), notifier: Arc::clone(&self.notifier) };
         tokio::spawn(async move {
-            let ids: Vec<_> = begun.iter().map(|(delivery, _)| (delivery.merchant, delivery.id)).collect();
+            let ids: Vec<_> = begun.iter().map(|(delivery, _)| (delivery.endpoint, delivery.id)).collect();
             let guards: BTreeMap<Duty, Write> =
                 begun.iter().filter_map(|(_, work)| Some((work.duty, work.term.guard()?))).collect();
             let context = Arc::clone(&dispatcher.context);
@@ -413,8 +418,8 @@ impl Dispatcher {
                 return;
             }
             drop(begun);
-            for (merchant, delivery) in ids {
-                let _ = myself.cast(Msg::Done { merchant, delivery, attempted: Attempted::NotRecorded });
+            for (endpoint, delivery) in ids {
+                let _ = myself.cast(Msg::Done { endpoint, delivery, attempted: Attempted::NotRecorded });
             }
         });
     }
@@ -424,7 +429,7 @@ impl Dispatcher {
         tokio::spawn(async move {
             // The bucket is released afterwards.
             let _work = work;
-            let (id, merchant) = (delivery.id, delivery.merchant);
+            let (id, endpoint) = (delivery.id, delivery.endpoint);
             // A separate task, so that a crash of the attempt is detected.
             let for_attempt = Arc::clone(&context);
             let attempted = tokio::spawn(async move {
@@ -442,7 +447,7 @@ impl Dispatcher {
                     Attempted::NotRecorded
                 }
             };
-            let _ = myself.cast(Msg::Done { merchant, delivery: id, attempted });
+            let _ = myself.cast(Msg::Done { endpoint, delivery: id, attempted });
         });
     }
 }

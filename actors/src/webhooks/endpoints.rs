@@ -1,11 +1,12 @@
 //! Webhook endpoints of merchants: health, deliveries, replay and redelivery.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     fields::Violation,
     idempotency::{IdempotencyKey, IdempotencyRecord, Resource, redelivery_fingerprint, test_fingerprint},
-    ids::{DeliveryId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, MerchantId, PaymentId},
+    merchant::Merchant,
     payment::State,
     time::Timestamp,
     webhook::{self, Attempt, Delivery, DeliveryRecord, EndpointHealth, EventType, Trigger, Warning},
@@ -20,15 +21,25 @@ const MAX_REPLAY: Duration = Duration::from_secs(30 * 86_400);
 const REPLAYED_AT_ONCE: usize = 500;
 const REPLAY_COMMITS: usize = 20;
 
-/// A merchant's webhook endpoint with its health.
+/// A webhook endpoint with its health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointState {
+    /// The id.
+    pub id: EndpointId,
     /// The merchant.
     pub merchant: MerchantId,
-    /// The URL; `None` without an endpoint.
+    /// The URL; `None` for the default endpoint of a merchant without a `webhookUrl`.
     pub url: Option<String>,
+    /// What it is for, for people; may be empty.
+    pub description: String,
+    /// The event types that it receives.
+    pub events: Vec<EventType>,
+    /// Whether the merchant has not disabled it. Health disables an endpoint independently.
+    pub is_enabled: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
     /// The health, derived from the attempts.
-    pub endpoint: EndpointHealth,
+    pub health: EndpointHealth,
     /// The warning before the endpoint is disabled.
     pub warning: Option<Warning>,
 }
@@ -52,34 +63,65 @@ pub struct Sent {
 }
 
 impl Webhooks {
-    /// Returns the health of a merchant's endpoint.
+    /// Returns an endpoint of a merchant with its health.
+    ///
+    /// # Errors
+    /// [`EngineError::MerchantNotFound`]; [`EngineError::EndpointNotFound`]; store errors.
+    pub async fn endpoint(&self, merchant: MerchantId, id: EndpointId) -> Result<EndpointState, EngineError> {
+        let merchant = self.access.merchant(merchant).await?;
+        self.state(&merchant, id).await
+    }
+
+    /// Returns every endpoint of a merchant with its health, the default one first.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
-    pub async fn endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
-        let url = self.access.merchant(merchant).await?.webhook_url.clone();
-        let endpoint =
-            self.access.context.env.store.endpoint(merchant).await.map_err(|e| self.access.read_failed(&e))?;
-        let warning = endpoint.warning(self.access.now());
-        Ok(EndpointState { merchant, url, endpoint, warning })
+    pub async fn endpoints(&self, merchant: MerchantId) -> Result<Vec<EndpointState>, EngineError> {
+        let merchant = self.access.merchant(merchant).await?;
+        let mut states = vec![self.state(&merchant, EndpointId::default_of(merchant.id)).await?];
+        for endpoint in &merchant.endpoints {
+            states.push(self.state(&merchant, endpoint.id).await?);
+        }
+        Ok(states)
     }
 
-    /// Enables a disabled endpoint. Events since then are held until they are replayed. The health of an enabled
-    /// endpoint does not change.
+    async fn state(&self, merchant: &Merchant, id: EndpointId) -> Result<EndpointState, EngineError> {
+        let target = merchant.target(id).ok_or(EngineError::EndpointNotFound)?;
+        let health = self.access.context.env.store.endpoint(id).await.map_err(|e| self.access.read_failed(&e))?;
+        let own = merchant.endpoints.iter().find(|endpoint| endpoint.id == id);
+        let events = |kind: &EventType| match own {
+            Some(endpoint) => endpoint.events.has(*kind),
+            None => merchant.webhook_events.has(*kind),
+        };
+        Ok(EndpointState {
+            id,
+            merchant: merchant.id,
+            url: target.url.map(str::to_owned),
+            description: own.map_or_else(String::new, |endpoint| endpoint.description.clone()),
+            events: EventType::ALL.into_iter().filter(events).collect(),
+            is_enabled: target.is_enabled,
+            created_at: own.map_or(merchant.created_at, |endpoint| endpoint.created_at),
+            warning: health.warning(self.access.now()),
+            health,
+        })
+    }
+
+    /// Enables an endpoint that its health disabled. Events since then are held until they are replayed. The health of an
+    /// enabled endpoint does not change.
     ///
     /// # Errors
-    /// [`EngineError::NoEndpoint`]; store errors.
-    pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
-        self.with_endpoint(merchant).await?;
-        let audit = self.access.audit_event("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
+    /// [`EngineError::NoEndpoint`]; [`EngineError::EndpointNotFound`]; store errors.
+    pub async fn enable_endpoint(&self, merchant: MerchantId, id: EndpointId) -> Result<EndpointState, EngineError> {
+        self.with_url(merchant, id).await?;
+        let audit = self.access.audit_event("webhook_enabled", merchant, Some(subject(merchant, id)), Vec::new());
         let mut batch = Batch::of(audit);
         // Clearing the health of an endpoint that fails would hide the failures and close its circuit breaker.
-        if !self.endpoint(merchant).await?.endpoint.is_enabled() {
-            batch = batch.and(Write::EnableEndpoint { merchant });
+        if !self.endpoint(merchant, id).await?.health.is_enabled() {
+            batch = batch.and(Write::EnableEndpoint { merchant, endpoint: id });
         }
         self.access.commit(batch).await?;
         self.notifier.outbox_changed();
-        self.endpoint(merchant).await
+        self.endpoint(merchant, id).await
     }
 
     /// Validates the start time of a replay; `field` is its name in the caller's request.
@@ -95,15 +137,24 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Puts every undelivered event since `since` back into the outbox, with a new schedule.
+    /// Puts every undelivered event since `since` back into the outbox, with a new schedule: those of one endpoint, or of
+    /// all endpoints.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] for a time that is not within the last 30 days; [`EngineError::NoEndpoint`]; store
-    /// errors.
-    pub async fn replay(&self, merchant: MerchantId, since: Timestamp) -> Result<Replayed, EngineError> {
+    /// [`EngineError::Invalid`] for a time that is not within the last 30 days; [`EngineError::NoEndpoint`];
+    /// [`EngineError::EndpointNotFound`]; store errors.
+    pub async fn replay(
+        &self,
+        merchant: MerchantId,
+        endpoint: Option<EndpointId>,
+        since: Timestamp,
+    ) -> Result<Replayed, EngineError> {
         self.check_replay("since", since)?;
         let now = self.access.now();
-        self.with_endpoint(merchant).await?;
+        let record = match endpoint {
+            Some(endpoint) => self.with_url(merchant, endpoint).await?,
+            None => self.with_any_url(merchant).await?,
+        };
         let store = &self.access.context.env.store;
         // Ids are ordered by time; this one precedes all of its millisecond.
         let mut after = DeliveryId::from_bits(u128::from(since.millis()) << 80);
@@ -111,7 +162,7 @@ impl Webhooks {
         let mut audit =
             Some(self.access.audit_event("webhooks_replayed", merchant, Some(since.to_string()), Vec::new()));
         for _ in 0..REPLAY_COMMITS {
-            let found =
+            let mut found =
                 store.replayable(merchant, after, REPLAYED_AT_ONCE).await.map_err(|e| self.access.read_failed(&e))?;
             let Some(last) = found.last() else {
                 if let Some(audit) = audit {
@@ -120,9 +171,17 @@ impl Webhooks {
                 return Ok(replayed);
             };
             after = last.id;
+            // What was for a deleted endpoint is never sent.
+            found.retain(|delivery| {
+                endpoint.is_none_or(|endpoint| endpoint == delivery.endpoint)
+                    && record.target(delivery.endpoint).is_some()
+            });
             let count = found.len();
             let replays = found.into_iter().map(|delivery| Write::Replay { delivery, at: now });
-            self.access.commit(replays.chain(audit.take()).collect()).await?;
+            let batch: Batch = replays.chain(audit.take()).collect();
+            if !batch.writes.is_empty() {
+                self.access.commit(batch).await?;
+            }
             replayed.count += count;
             self.notifier.outbox_changed();
         }
@@ -131,26 +190,27 @@ impl Webhooks {
         Ok(replayed)
     }
 
-    /// Sends a test event to a merchant's endpoint; once per idempotency key.
+    /// Sends a test event to an endpoint; once per idempotency key.
     ///
     /// # Errors
-    /// [`EngineError::NoEndpoint`]; [`EngineError::KeyReused`]; store errors.
+    /// [`EngineError::NoEndpoint`]; [`EngineError::EndpointNotFound`]; [`EngineError::KeyReused`]; store errors.
     pub async fn send_test(
         &self,
         merchant: MerchantId,
+        endpoint: EndpointId,
         (kind, status): (EventType, State),
         key: Option<&IdempotencyKey>,
     ) -> Result<Sent, EngineError> {
-        self.with_endpoint(merchant).await?;
+        self.with_url(merchant, endpoint).await?;
         let (env, at) = (&self.access.context.env, self.access.now());
         let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
         let payment = PaymentId::new(at, env.entropy.bytes());
         let body = webhook::test_event(id, merchant, payment, (kind, status), at);
-        let event =
-            EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
+        let deliveries = vec![(endpoint, delivery)];
+        let event = EventRecord { id, seq: 0, merchant, kind, payment, deliveries, at, body, is_test: true };
         let audit = self.access.audit_event("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
         let made = Resource::Delivery(delivery);
-        let fingerprint = test_fingerprint(kind, status);
+        let fingerprint = test_fingerprint(endpoint, kind, status);
         let remembered = key.map(|key| IdempotencyRecord {
             merchant,
             key: key.digest("test webhook"),
@@ -167,7 +227,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`EngineError::DeliveryNotFound`]; [`EngineError::EventForgotten`]; [`EngineError::NoEndpoint`];
-    /// [`EngineError::KeyReused`]; store errors.
+    /// [`EngineError::EndpointNotFound`]; [`EngineError::KeyReused`]; store errors.
     pub async fn redeliver(
         &self,
         merchant: MerchantId,
@@ -175,7 +235,7 @@ impl Webhooks {
         key: Option<&IdempotencyKey>,
     ) -> Result<Sent, EngineError> {
         let earlier = self.logged(merchant, id).await?.delivery;
-        self.with_endpoint(merchant).await?;
+        self.with_url(merchant, earlier.endpoint).await?;
         let (env, due_at) = (&self.access.context.env, self.access.now());
         let event = env.store.event(merchant, earlier.event_seq).await.map_err(|e| self.access.read_failed(&e))?;
         if event.is_none() {
@@ -262,8 +322,22 @@ impl Webhooks {
         found.ok_or(EngineError::DeliveryNotFound)
     }
 
-    async fn with_endpoint(&self, merchant: MerchantId) -> Result<(), EngineError> {
-        let has_one = self.access.merchant(merchant).await?.webhook_url.is_some();
-        if has_one { Ok(()) } else { Err(EngineError::NoEndpoint) }
+    /// Returns a merchant that has an endpoint with a URL.
+    async fn with_url(&self, merchant: MerchantId, id: EndpointId) -> Result<Arc<Merchant>, EngineError> {
+        let merchant = self.access.merchant(merchant).await?;
+        let has_url = merchant.target(id).ok_or(EngineError::EndpointNotFound)?.url.is_some();
+        if has_url { Ok(merchant) } else { Err(EngineError::NoEndpoint) }
     }
+
+    /// Returns a merchant that has any endpoint with a URL.
+    async fn with_any_url(&self, merchant: MerchantId) -> Result<Arc<Merchant>, EngineError> {
+        let merchant = self.access.merchant(merchant).await?;
+        let has_one = merchant.webhook_url.is_some() || !merchant.endpoints.is_empty();
+        if has_one { Ok(merchant) } else { Err(EngineError::NoEndpoint) }
+    }
+}
+
+/// Returns the subject of an audit event: an additional endpoint, or the merchant for its default endpoint.
+fn subject(merchant: MerchantId, id: EndpointId) -> String {
+    if id == EndpointId::default_of(merchant) { merchant.to_string() } else { id.to_string() }
 }

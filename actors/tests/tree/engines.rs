@@ -1,6 +1,9 @@
 //! Several engines over one store: what one of them did not do itself.
 
-use engine::{ids::PaymentId, payment::Payment};
+use engine::{
+    ids::{EndpointId, PaymentId},
+    payment::Payment,
+};
 use storage::{Batch, Duty, EngineId, Write};
 
 use super::*;
@@ -124,7 +127,7 @@ async fn duties_of_an_engine_that_is_gone_are_taken_over_within_a_lease() {
 async fn an_engine_that_was_deposed_sends_nothing_that_its_successor_has_sent() {
     let (database, [connection, _], [one, two]) = two_engines().await;
     let merchant = two.merchant().await;
-    let bucket = Duty::webhooks_of(merchant.id);
+    let bucket = Duty::webhooks_of(EndpointId::default_of(merchant.id));
     let before = holder_of(&database, bucket).await.unwrap();
     // The first engine stands still for two leases: the second one takes over what it held.
     connection.cut(true);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::{After, EngineError};
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     ledger::memo_of,
     merchant::{Merchant, RawUpdate, Registration, Update},
     payment::State,
@@ -38,7 +38,7 @@ fn event(at: Timestamp, merchant: MerchantId, number: u32, payment: u128) -> Eve
         merchant,
         payment: PaymentId::from_bits(payment),
         kind: EventType::StatusChanged,
-        delivery: Some(DeliveryId::new(at, random)),
+        deliveries: vec![(EndpointId::default_of(merchant), DeliveryId::new(at, random))],
         at,
         body: br#"{"data":{"status":"completed"}}"#.to_vec(),
         is_test: false,
@@ -115,8 +115,8 @@ async fn ten_failures_of_the_transport_leave_one_probe_until_one_is_taken() {
     sell(&test, &merchant).await;
     // Two rounds of eight that time out after ten seconds each.
     tokio::time::sleep(Duration::from_secs(25)).await;
-    let state = test.engine().webhooks.endpoint(merchant.id).await.unwrap();
-    assert!(state.endpoint.is_breaker_open(), "{state:?}");
+    let state = test.engine().webhooks.endpoint(merchant.id, EndpointId::default_of(merchant.id)).await.unwrap();
+    assert!(state.health.is_breaker_open(), "{state:?}");
     test.receiver.forget_most_open();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(test.receiver.most_open(&url), 1, "one at a time");
@@ -125,7 +125,16 @@ async fn ten_failures_of_the_transport_leave_one_probe_until_one_is_taken() {
         test.env.store.due_deliveries(Timestamp::MAX, 99).await.unwrap().is_empty()
     })
     .await;
-    assert!(!test.engine().webhooks.endpoint(merchant.id).await.unwrap().endpoint.is_breaker_open());
+    assert!(
+        !test
+            .engine()
+            .webhooks
+            .endpoint(merchant.id, EndpointId::default_of(merchant.id))
+            .await
+            .unwrap()
+            .health
+            .is_breaker_open()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,8 +191,8 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     test.until("all is held", async || test.env.store.due_deliveries(Timestamp::MAX, 9).await.unwrap().is_empty())
         .await;
     assert_eq!(test.receiver.count(), 1, "nothing more is sent");
-    let state = test.engine().webhooks.endpoint(merchant.id).await.unwrap();
-    assert!(matches!(state.endpoint.disabled, Some((DisableReason::Gone, _))));
+    let state = test.engine().webhooks.endpoint(merchant.id, EndpointId::default_of(merchant.id)).await.unwrap();
+    assert!(matches!(state.health.disabled, Some((DisableReason::Gone, _))));
     let held = test.env.store.replayable(merchant.id, DeliveryId::from_bits(0), 9).await.unwrap();
     assert_eq!(held.len(), 4, "the one that was refused, too");
 
@@ -191,17 +200,27 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     let tried = test
         .engine()
         .webhooks
-        .send_test(merchant.id, (EventType::StatusChanged, State::Completed), None)
+        .send_test(merchant.id, EndpointId::default_of(merchant.id), (EventType::StatusChanged, State::Completed), None)
         .await
         .unwrap()
         .logged;
     test.until("the test event is delivered", async || test.receiver.count() == 2).await;
     let (tried, attempts) = test.engine().webhooks.delivery(merchant.id, tried.delivery.id).await.unwrap();
     assert_eq!((tried.delivery.trigger, attempts.len()), (Trigger::Test, 1));
-    assert!(!test.engine().webhooks.endpoint(merchant.id).await.unwrap().endpoint.is_enabled(), "that enables nothing");
+    assert!(
+        !test
+            .engine()
+            .webhooks
+            .endpoint(merchant.id, EndpointId::default_of(merchant.id))
+            .await
+            .unwrap()
+            .health
+            .is_enabled(),
+        "that enables nothing"
+    );
 
-    test.engine().webhooks.enable_endpoint(merchant.id).await.unwrap();
-    let replayed = test.engine().webhooks.replay(merchant.id, begin).await.unwrap();
+    test.engine().webhooks.enable_endpoint(merchant.id, EndpointId::default_of(merchant.id)).await.unwrap();
+    let replayed = test.engine().webhooks.replay(merchant.id, None, begin).await.unwrap();
     assert_eq!((replayed.count, replayed.has_more), (4, false));
     test.until("everything is delivered", async || test.receiver.count() == 6).await;
     let mut sent: Vec<String> = sent_events(&test)[2..].iter().map(|(_, id)| id.clone()).collect();
@@ -209,7 +228,7 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     sent.sort();
     all.sort();
     assert_eq!(sent, all, "once each");
-    assert_eq!(test.engine().webhooks.replay(merchant.id, begin).await.unwrap().count, 0, "and not twice");
+    assert_eq!(test.engine().webhooks.replay(merchant.id, None, begin).await.unwrap().count, 0, "and not twice");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,9 +244,9 @@ async fn five_days_of_failures_disable_an_endpoint_after_two_warnings() {
         sell(&test, &merchant).await;
         // A minute more: the first failure comes some blocks after the first loop began.
         tokio::time::sleep_until(began + Duration::from_secs(6 * 3_600 + 60)).await;
-        let state = test.engine().webhooks.endpoint(merchant.id).await.unwrap();
-        if seen.last().is_none_or(|(_, last)| *last != (state.warning, state.endpoint.is_enabled())) {
-            seen.push((hour + 6, (state.warning, state.endpoint.is_enabled())));
+        let state = test.engine().webhooks.endpoint(merchant.id, EndpointId::default_of(merchant.id)).await.unwrap();
+        if seen.last().is_none_or(|(_, last)| *last != (state.warning, state.health.is_enabled())) {
+            seen.push((hour + 6, (state.warning, state.health.is_enabled())));
         }
     }
     assert_eq!(
@@ -245,8 +264,8 @@ async fn five_days_of_failures_disable_an_endpoint_after_two_warnings() {
     assert_eq!(test.receiver.count(), count, "nothing more is sent");
     let raw = RawUpdate { webhook_url: Some(Some("https://new.example/hook".to_owned())), ..RawUpdate::default() };
     test.engine().merchants.update(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
-    let state = test.engine().webhooks.endpoint(merchant.id).await.unwrap();
-    assert!(state.endpoint.is_enabled() && state.warning.is_none(), "a new address is as good as new");
+    let state = test.engine().webhooks.endpoint(merchant.id, EndpointId::default_of(merchant.id)).await.unwrap();
+    assert!(state.health.is_enabled() && state.warning.is_none(), "a new address is as good as new");
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,6 +281,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
         states: vec![DeliveryState::Delivered],
         event: None,
         payment: None,
+        endpoint: None,
     };
     test.until("it is written down", async || {
         test.engine().webhooks.deliveries(query.clone()).await.unwrap().items.len() == 1
@@ -293,7 +313,7 @@ async fn events_are_deleted_after_the_retention_and_a_redelivery_is_refused() {
     let merchant = test.merchant().await;
     sell(&test, &merchant).await;
     test.until("it is delivered", async || test.receiver.count() == 1).await;
-    let delivery = test.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery.unwrap();
+    let delivery = test.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery().unwrap();
     tokio::time::sleep(Duration::from_secs(80_000)).await;
     assert_eq!(test.engine().webhooks.events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);
     tokio::time::sleep(Duration::from_secs(10_000)).await;

@@ -67,6 +67,8 @@ pub(super) fn error(error: EngineError) -> ApiError {
                 .with_next_cursor(resume_from.to_string())
         }
         EngineError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
+        EngineError::EndpointNotFound => ApiError::with_message(Reason::NotFound, "no such webhook endpoint"),
+        EngineError::TooManyEndpoints => Reason::TooManyWebhookEndpoints.into(),
         EngineError::Rejected(rejection) => rejected(&rejection),
         EngineError::Restart(rejection) => not_restarted(rejection),
         EngineError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),

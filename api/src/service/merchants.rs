@@ -24,6 +24,18 @@ use super::{
 /// Maximum number of hours that a replaced webhook secret remains valid.
 const GRACE_MAX_HOURS: u32 = 168;
 
+/// Reads how long a replaced webhook secret remains valid.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is missing or too long.
+pub(super) fn grace(hours: Option<u32>) -> Result<Duration, ApiError> {
+    let hours = required("graceHours", hours)?;
+    if hours > GRACE_MAX_HOURS {
+        return Err(ApiError::field("graceHours", format!("must be a whole number from 0 to {GRACE_MAX_HOURS}")));
+    }
+    Ok(Duration::from_secs(u64::from(hours) * 3_600))
+}
+
 impl Service {
     /// Registers a merchant from the IP address `ip`.
     async fn register(
@@ -142,12 +154,7 @@ impl MerchantService for Service {
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
         let (merchant, principal) =
             self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let hours = required("graceHours", request.get_ref().grace_hours)?;
-        if hours > GRACE_MAX_HOURS {
-            let message = format!("must be a whole number from 0 to {GRACE_MAX_HOURS}");
-            return Err(ApiError::field("graceHours", message).into());
-        }
-        let grace = Duration::from_secs(u64::from(hours) * 3_600);
+        let grace = grace(request.get_ref().grace_hours)?;
         let (secret, until) =
             principal.engine.merchants.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
         Ok(Response::new(v1::RotateWebhookSecretResponse {

@@ -1,11 +1,15 @@
-//! A merchant's webhooks: endpoint health, deliveries, redelivery and replay.
+//! A merchant's webhooks: endpoints and their health, deliveries, redelivery and replay.
 
 use actors::{EndpointState, Replayed, Sent};
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    fields::Violation,
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     merchant::Scope,
     payment::State,
-    webhook::{Attempt, DeliveryRecord, DeliveryState, EventType, Outcome, Trigger},
+    webhook::{
+        Attempt, DeliveryRecord, DeliveryState, EndpointDraft, EndpointUpdate, EventType, Outcome, RawEndpointUpdate,
+        Trigger,
+    },
 };
 use futures_util::{
     StreamExt, TryStreamExt,
@@ -24,6 +28,7 @@ use super::{
     Service,
     convert::{self, error, timestamp},
     enums,
+    merchants::grace,
     page::{Filters, invalid_token, page_size},
     payments::idempotency_key,
 };
@@ -39,14 +44,117 @@ fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
     text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such delivery"))
 }
 
+/// Reads the id of an endpoint; none is the default endpoint.
+///
+/// # Errors
+/// `NOT_FOUND` if it is not an id.
+fn endpoint_id(merchant: MerchantId, text: Option<&str>) -> Result<EndpointId, ApiError> {
+    let Some(text) = text else { return Ok(EndpointId::default_of(merchant)) };
+    text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such webhook endpoint"))
+}
+
+/// Reads the id of an additional endpoint: the default one is part of the merchant.
+///
+/// # Errors
+/// `NOT_FOUND` if it is not an id; `INVALID_ARGUMENT` for the default endpoint.
+fn additional_id(merchant: MerchantId, text: &str) -> Result<EndpointId, ApiError> {
+    let id = endpoint_id(merchant, Some(text))?;
+    if id == EndpointId::default_of(merchant) {
+        let message = "is the default endpoint, which is changed by `webhookUrl` and `webhookEvents` of the merchant";
+        return Err(ApiError::field("endpointId", message));
+    }
+    Ok(id)
+}
+
+fn invalid(violations: Vec<Violation>) -> ApiError {
+    error(actors::EngineError::Invalid(violations))
+}
+
 #[tonic::async_trait]
 impl WebhookService for Service {
+    async fn list_webhook_endpoints(
+        &self,
+        request: Request<v1::ListWebhookEndpointsRequest>,
+    ) -> Result<Response<v1::ListWebhookEndpointsResponse>, Status> {
+        let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
+        let states = self.engine.webhooks.endpoints(merchant.id).await.map_err(error)?;
+        let endpoints = states.into_iter().map(endpoint).collect();
+        Ok(Response::new(v1::ListWebhookEndpointsResponse { endpoints }))
+    }
+
+    async fn create_webhook_endpoint(
+        &self,
+        request: Request<v1::CreateWebhookEndpointRequest>,
+    ) -> Result<Response<v1::CreateWebhookEndpointResponse>, Status> {
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let message = request.get_ref();
+        let events = enums::names(&message.events, v1::EventType::rest_name);
+        let allow_insecure = self.engine.webhooks.allows_insecure();
+        let draft = EndpointDraft::check(&message.url, &message.description, &events, allow_insecure);
+        let draft = draft.map_err(invalid)?;
+        let (id, secret) = principal.engine.merchants.create_endpoint(merchant.id, draft).await.map_err(error)?;
+        let state = self.engine.webhooks.endpoint(merchant.id, id).await.map_err(error)?;
+        let webhook_secret = secret.reveal().to_owned();
+        Ok(Response::new(v1::CreateWebhookEndpointResponse { endpoint: Some(endpoint(state)), webhook_secret }))
+    }
+
+    async fn update_webhook_endpoint(
+        &self,
+        request: Request<v1::UpdateWebhookEndpointRequest>,
+    ) -> Result<Response<v1::UpdateWebhookEndpointResponse>, Status> {
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let message = request.into_inner();
+        let id = additional_id(merchant.id, &message.endpoint_id)?;
+        let raw = RawEndpointUpdate {
+            url: message.url,
+            description: message.description,
+            events: message.events.map(|events| enums::names(&events.types, v1::EventType::rest_name)),
+            is_enabled: message.enabled,
+        };
+        let update = EndpointUpdate::check(raw, self.engine.webhooks.allows_insecure()).map_err(invalid)?;
+        principal.engine.merchants.update_endpoint(merchant.id, id, update).await.map_err(error)?;
+        let state = self.engine.webhooks.endpoint(merchant.id, id).await.map_err(error)?;
+        Ok(record_response(endpoint(state)))
+    }
+
+    async fn delete_webhook_endpoint(
+        &self,
+        request: Request<v1::DeleteWebhookEndpointRequest>,
+    ) -> Result<Response<v1::DeleteWebhookEndpointResponse>, Status> {
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let id = additional_id(merchant.id, &request.get_ref().endpoint_id)?;
+        principal.engine.merchants.delete_endpoint(merchant.id, id).await.map_err(error)?;
+        let states = self.engine.webhooks.endpoints(merchant.id).await.map_err(error)?;
+        let endpoints = states.into_iter().map(endpoint).collect();
+        Ok(Response::new(v1::DeleteWebhookEndpointResponse { endpoints }))
+    }
+
+    async fn rotate_webhook_endpoint_secret(
+        &self,
+        request: Request<v1::RotateWebhookEndpointSecretRequest>,
+    ) -> Result<Response<v1::RotateWebhookEndpointSecretResponse>, Status> {
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let id = endpoint_id(merchant.id, Some(&request.get_ref().endpoint_id))?;
+        let grace = grace(request.get_ref().grace_hours)?;
+        let rotated = principal.engine.merchants.rotate_endpoint_secret(merchant.id, id, grace).await;
+        let (secret, until) = rotated.map_err(error)?;
+        Ok(Response::new(v1::RotateWebhookEndpointSecretResponse {
+            webhook_secret: secret.reveal().to_owned(),
+            previous_valid_until: until.map(timestamp),
+        }))
+    }
+
     async fn get_webhook_endpoint(
         &self,
         request: Request<v1::GetWebhookEndpointRequest>,
     ) -> Result<Response<v1::GetWebhookEndpointResponse>, Status> {
         let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
-        let state = self.engine.webhooks.endpoint(merchant.id).await.map_err(error)?;
+        let id = endpoint_id(merchant.id, request.get_ref().endpoint_id.as_deref())?;
+        let state = self.engine.webhooks.endpoint(merchant.id, id).await.map_err(error)?;
         Ok(record_response(endpoint(state)))
     }
 
@@ -60,9 +168,12 @@ impl WebhookService for Service {
         let since = since.map(|since| convert::instant("replaySince", since)).transpose()?;
         // Checked first, so that a refused call does not enable the endpoint.
         since.map(|since| principal.engine.webhooks.check_replay("replaySince", since)).transpose().map_err(error)?;
-        let state = principal.engine.webhooks.enable_endpoint(merchant.id).await.map_err(error)?;
+        let id = endpoint_id(merchant.id, request.get_ref().endpoint_id.as_deref())?;
+        let state = principal.engine.webhooks.enable_endpoint(merchant.id, id).await.map_err(error)?;
         let replayed = match since {
-            Some(since) => Some(replay(principal.engine.webhooks.replay(merchant.id, since).await.map_err(error)?)),
+            Some(since) => {
+                Some(replay(principal.engine.webhooks.replay(merchant.id, Some(id), since).await.map_err(error)?))
+            }
             None => None,
         };
         Ok(Response::new(v1::EnableWebhookEndpointResponse { endpoint: Some(endpoint(state)), replayed }))
@@ -76,7 +187,9 @@ impl WebhookService for Service {
             self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = convert::required("since", request.get_ref().since)?;
         let since = convert::instant("since", since)?;
-        let replayed = principal.engine.webhooks.replay(merchant.id, since).await.map_err(error)?;
+        let only = request.get_ref().endpoint_id.as_deref();
+        let only = only.map(|text| endpoint_id(merchant.id, Some(text))).transpose()?;
+        let replayed = principal.engine.webhooks.replay(merchant.id, only, since).await.map_err(error)?;
         Ok(Response::new(replay(replayed)))
     }
 
@@ -88,7 +201,8 @@ impl WebhookService for Service {
             self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let key = idempotency_key(&request)?;
         let event = test_event(request.get_ref())?;
-        let sent = principal.engine.webhooks.send_test(merchant.id, event, key.as_ref()).await.map_err(error)?;
+        let to = endpoint_id(merchant.id, request.get_ref().endpoint_id.as_deref())?;
+        let sent = principal.engine.webhooks.send_test(merchant.id, to, event, key.as_ref()).await.map_err(error)?;
         Ok(delivery_response(sent))
     }
 
@@ -108,6 +222,7 @@ impl WebhookService for Service {
             states: message.states,
             event_id: message.event_id,
             payment_id: message.payment_id,
+            endpoint_id: message.endpoint_id,
         };
         let before = match filters.read(&message.page_token)? {
             "" => None,
@@ -187,6 +302,7 @@ fn delivery_query(
 ) -> Result<DeliveryQuery, ApiError> {
     let event = message.event_id.map(|event| event.parse::<EventId>()).transpose();
     let payment = message.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
+    let endpoint = message.endpoint_id.map(|endpoint| endpoint.parse::<EndpointId>()).transpose();
     Ok(DeliveryQuery {
         merchant,
         before: None,
@@ -194,6 +310,7 @@ fn delivery_query(
         states: message.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
         payment: payment.map_err(|error| ApiError::field("paymentId", error.to_string()))?,
         event: event.map_err(|error| ApiError::field("eventId", error.to_string()))?,
+        endpoint: endpoint.map_err(|error| ApiError::field("endpointId", error.to_string()))?,
     })
 }
 
@@ -225,19 +342,28 @@ impl Service {
 }
 
 fn endpoint(state: EndpointState) -> v1::WebhookEndpoint {
-    let endpoint = state.endpoint;
+    let health = state.health;
+    let disabled_reason: i32 = match (health.disabled, state.is_enabled) {
+        (_, false) => v1::WebhookDisabledReason::Merchant.into(),
+        (Some((reason, _)), true) => enums::disabled(reason).into(),
+        (None, true) => 0,
+    };
     v1::WebhookEndpoint {
+        id: state.id.to_string(),
         merchant_id: state.merchant.to_string(),
-        enabled: state.url.is_some() && endpoint.is_enabled(),
+        description: state.description,
+        events: state.events.into_iter().map(|kind| enums::event_type(kind).into()).collect(),
+        created_at: Some(timestamp(state.created_at)),
+        enabled: state.url.is_some() && state.is_enabled && health.is_enabled(),
         url: state.url,
-        disabled_reason: endpoint.disabled.map_or(0, |(reason, _)| enums::disabled(reason).into()),
-        disabled_at: endpoint.disabled.map(|(_, at)| timestamp(at)),
-        failing_since: endpoint.failing_since.map(timestamp),
-        failed_attempts: endpoint.failed_attempts,
+        disabled_reason,
+        disabled_at: health.disabled.map(|(_, at)| timestamp(at)),
+        failing_since: health.failing_since.map(timestamp),
+        failed_attempts: health.failed_attempts,
         warning: state.warning.map_or(0, |warning| enums::warning(warning).into()),
-        breaker_open: endpoint.is_breaker_open(),
-        last_success_at: endpoint.last_success_at.map(timestamp),
-        last_failure_at: endpoint.last_failure_at.map(timestamp),
+        breaker_open: health.is_breaker_open(),
+        last_success_at: health.last_success_at.map(timestamp),
+        last_failure_at: health.last_failure_at.map(timestamp),
     }
 }
 
@@ -253,6 +379,7 @@ fn delivery(logged: DeliveryRecord) -> v1::WebhookDelivery {
         id: delivery.id.to_string(),
         event_id: delivery.event.to_string(),
         merchant_id: delivery.merchant.to_string(),
+        endpoint_id: delivery.endpoint.to_string(),
         trigger: trigger(delivery.trigger).into(),
         state: state(logged.state).into(),
         attempts: delivery.attempts,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     mutant,
     time::Timestamp,
 };
@@ -58,11 +58,11 @@ impl Trigger {
 pub enum DeliveryState {
     /// In the outbox, waiting for the next attempt.
     Pending,
-    /// Stored and not sent, because the merchant has no enabled endpoint. Can be replayed.
+    /// Stored and not sent, because its endpoint is not enabled. Can be replayed.
     Held,
     /// Delivered.
     Delivered,
-    /// The schedule is exhausted. Can be replayed.
+    /// The schedule is exhausted, or the endpoint was deleted. Can be replayed while the endpoint exists.
     Failed,
 }
 
@@ -147,7 +147,7 @@ impl DeliveryRecord {
         Self { state: DeliveryState::Held, ..self }
     }
 
-    /// Returns the record in state `Failed`, because its event is no longer stored.
+    /// Returns the record in state `Failed`, because its event or its endpoint no longer exists.
     #[must_use]
     pub fn given_up(self) -> Self {
         Self { state: DeliveryState::Failed, ..self }
@@ -174,6 +174,8 @@ pub struct Delivery {
     pub event_seq: u64,
     /// The merchant.
     pub merchant: MerchantId,
+    /// The endpoint.
+    pub endpoint: EndpointId,
     /// The payment of the event.
     pub payment: PaymentId,
     /// The trigger.
@@ -358,6 +360,7 @@ mod tests {
             event: EventId::from_bits(2),
             event_seq: 3,
             merchant: MerchantId::from_bits(4),
+            endpoint: EndpointId::from_bits(4),
             payment: PaymentId::from_bits(5),
             trigger: Trigger::Auto,
             attempts,

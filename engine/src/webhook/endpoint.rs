@@ -1,4 +1,4 @@
-//! Health of a merchant's webhook endpoint: failures, circuit breaker and automatic disabling.
+//! Health of a webhook endpoint: failures, circuit breaker and automatic disabling.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const DISABLE_MIN_SPREAD: Duration = Duration::from_secs(12 * 3_600);
 const WARN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 const WARN_AGAIN_AFTER: Duration = Duration::from_secs(72 * 3_600);
 
-/// The health of a merchant's endpoint.
+/// The health of an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointHealth {
     /// The reason and the time it was disabled.
@@ -150,7 +150,7 @@ impl EndpointHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{DeliveryId, EventId, MerchantId, PaymentId};
+    use crate::ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId};
 
     const HOUR: u64 = 3_600;
 
@@ -160,6 +160,7 @@ mod tests {
             event: EventId::new(Timestamp::from_seconds(event_hour * HOUR), [0; 10]),
             event_seq: 1,
             merchant: MerchantId::from_bits(2),
+            endpoint: EndpointId::from_bits(2),
             payment: PaymentId::from_bits(3),
             trigger,
             attempts: 0,

@@ -55,7 +55,7 @@ impl EventType {
         matches!(self, Self::StatusChanged | Self::Exception | Self::RefundCompleted)
     }
 
-    const fn bit(self) -> u32 {
+    pub(super) const fn bit(self) -> u32 {
         1 << self as u32
     }
 }

@@ -3,6 +3,7 @@
 mod body;
 mod delivery;
 mod endpoint;
+mod endpoints;
 mod event_type;
 mod signature;
 
@@ -14,5 +15,8 @@ pub use delivery::{
     Attempt, Delivery, DeliveryRecord, DeliveryState, Outcome, RetryDecision, SCHEDULE, Trigger, body_digest,
 };
 pub use endpoint::{DisableReason, EndpointHealth, Warning};
+pub use endpoints::{
+    Endpoint, EndpointDraft, EndpointRejection, EndpointUpdate, EventTypes, MAX_ENDPOINTS, RawEndpointUpdate, Target,
+};
 pub use event_type::{EventType, Subscriptions};
 pub use signature::{Headers, MAX_PREVIOUS, Secret, Secrets, TooManySecrets};

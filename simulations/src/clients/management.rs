@@ -4,13 +4,14 @@ use engine::{
     audit::Actor,
     billing::{RawTier, Tiers},
     compliance::Thresholds,
+    ids::EndpointId,
     merchant::{KeyRejection, Scope, Scopes},
     payment::State,
-    webhook::{EventType, Subscriptions, Trigger},
+    webhook::{Delivery, EndpointDraft, EndpointUpdate, EventType, RawEndpointUpdate, Subscriptions, Trigger},
 };
 
 use super::{ownership::sign_proof, reads, watches, *};
-use crate::{client_state::GivenKey, script::ManagementAction};
+use crate::{client_state::GivenKey, receivers::second_url_of, script::ManagementAction};
 
 /// The overlap of a rolled key and its successor.
 const OVERLAP: Duration = Duration::from_secs(600);
@@ -36,6 +37,7 @@ pub(super) async fn manage(
     let outcome = match action {
         ManagementAction::SendTest => send_test(sim, &own, id).await,
         ManagementAction::Subscribe => subscribe(sim, &own, id).await,
+        ManagementAction::ManageEndpoint => manage_endpoint(sim, &own, id, merchant).await,
         ManagementAction::Read => return reads::read_records(sim, &own, id).await,
         ManagementAction::WatchEvents => return watches::watch_events(sim, &own, id).await,
         ManagementAction::CreateKey => create_key(sim, &own, id).await,
@@ -67,11 +69,12 @@ async fn send_test(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> R
     let kind = EventType::ALL[number % EventType::ALL.len()];
     let status = State::ALL[number / 7 % State::ALL.len()];
     let key = (number % 2 == 0).then(|| IdempotencyKey::parse(&format!("test-{number}")).expect("a key of ours"));
-    let sent = engine.webhooks.send_test(id, (kind, status), key.as_ref()).await?;
+    let to = EndpointId::default_of(id);
+    let sent = engine.webhooks.send_test(id, to, (kind, status), key.as_ref()).await?;
     let delivery = &sent.logged.delivery;
     let is_right = (delivery.merchant, delivery.trigger) == (id, Trigger::Test);
     let again = match &key {
-        Some(key) => Some(engine.webhooks.send_test(id, (kind, status), Some(key)).await?),
+        Some(key) => Some(engine.webhooks.send_test(id, to, (kind, status), Some(key)).await?),
         None => None,
     };
     let is_repeated = again.is_none_or(|again| again.is_replay && again.logged.delivery.id == delivery.id);
@@ -103,6 +106,75 @@ async fn subscribe(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> R
         }
     });
     Ok(())
+}
+
+/// Creates a second endpoint; or changes, tests, enables or deletes the one that the merchant has.
+async fn manage_endpoint(
+    sim: &Arc<Simulation>,
+    engine: &Running,
+    id: MerchantId,
+    merchant: usize,
+) -> Result<(), EngineError> {
+    let number = sim.now_ms() / 1_000;
+    let known = sim.observe(|observer| observer.merchants.get(&id).and_then(|known| known.endpoints.first().cloned()));
+    let events = match number % 3 {
+        0 => vec![EventType::Exception.as_str().to_owned()],
+        1 => vec![EventType::StatusChanged.as_str().to_owned(), EventType::RefundCompleted.as_str().to_owned()],
+        _ => vec![EventType::TransferUnmatched.as_str().to_owned(), EventType::X402Settled.as_str().to_owned()],
+    };
+    let Some(endpoint) = known else {
+        let url = second_url_of(merchant, "books");
+        let draft = EndpointDraft::check(&url, "the books", &events, false).expect("an endpoint of ours");
+        engine.merchants.create_endpoint(id, draft).await?;
+        sim.mark("a second endpoint is created");
+        return Ok(());
+    };
+    let update = |raw: RawEndpointUpdate| EndpointUpdate::check(raw, false).expect("an update of ours");
+    match number % 7 {
+        0 | 1 => {
+            let raw = RawEndpointUpdate { events: Some(events), ..RawEndpointUpdate::default() };
+            engine.merchants.update_endpoint(id, endpoint.id, update(raw)).await?;
+        }
+        2 => {
+            let is_enabled = Some(!endpoint.is_enabled);
+            let raw = RawEndpointUpdate { is_enabled, ..RawEndpointUpdate::default() };
+            engine.merchants.update_endpoint(id, endpoint.id, update(raw)).await?;
+            sim.mark("a second endpoint is switched off or on");
+        }
+        3 => {
+            let url = Some(second_url_of(merchant, &format!("books-{number}")));
+            let raw = RawEndpointUpdate { url, ..RawEndpointUpdate::default() };
+            engine.merchants.update_endpoint(id, endpoint.id, update(raw)).await?;
+            let grace = Duration::from_secs(number % 2 * 600);
+            engine.merchants.rotate_endpoint_secret(id, endpoint.id, grace).await?;
+        }
+        4 => {
+            engine.merchants.delete_endpoint(id, endpoint.id).await?;
+            sim.mark("a second endpoint is deleted");
+        }
+        5 => {
+            let event = (EventType::StatusChanged, State::Completed);
+            let sent = engine.webhooks.send_test(id, endpoint.id, event, None).await?;
+            check_test(sim, &sent.logged.delivery, endpoint.id);
+        }
+        _ => {
+            engine.webhooks.enable_endpoint(id, endpoint.id).await?;
+            let since = engine.now().minus(Duration::from_secs(3_600));
+            engine.webhooks.replay(id, Some(endpoint.id), since).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a test event is sent to the endpoint that it tests.
+fn check_test(sim: &Simulation, delivery: &Delivery, endpoint: EndpointId) {
+    sim.observe(|observer| {
+        if (delivery.endpoint, delivery.trigger) == (endpoint, Trigger::Test) {
+            observer.passes("tests-are-sent-once");
+        } else {
+            observer.violate("tests-are-sent-once", format!("a test of {endpoint} is {delivery:?}"), None);
+        }
+    });
 }
 
 // ---- keys ------------------------------------------------------------------------------------------------------------

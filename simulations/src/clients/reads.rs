@@ -8,6 +8,8 @@ use engine::{
 };
 use storage::{AuditQuery, EventRecord, MerchantQuery, Unmatched};
 
+use engine::ids::EndpointId;
+
 use super::*;
 use crate::{model::completed_cents, observer::Observer};
 
@@ -140,13 +142,22 @@ impl Reader<'_> {
                 self.check(name, &body, &kept);
             }
         }
-        let found = engine.webhooks.endpoint(id).await?;
+        let found = engine.webhooks.endpoint(id, EndpointId::default_of(id)).await?;
         let expected = sim.observe(|observer| {
-            let known = observer.endpoints.get(&id).map(|seen| seen.known.clone()).unwrap_or_default();
+            let known =
+                observer.endpoints.get(&EndpointId::default_of(id)).map(|seen| seen.known.clone()).unwrap_or_default();
             (observer.merchants.get(&id).and_then(|merchant| merchant.webhook_url.clone()), known)
         });
-        self.check("endpoints-are-as-attempted", &(found.url, found.endpoint.clone()), &expected);
-        let failing = found.endpoint.failing_since.map(|since| engine.now().since(since).as_secs() / 3_600);
+        self.check("endpoints-are-as-attempted", &(found.url, found.health.clone()), &expected);
+        let listed = engine.webhooks.endpoints(id).await?;
+        let listed: Vec<_> = listed.into_iter().skip(1).map(|state| (state.id, state.url, state.health)).collect();
+        let expected: Vec<_> = sim.observe(|observer| {
+            let endpoints = observer.merchants.get(&id).map(|merchant| merchant.endpoints.clone()).unwrap_or_default();
+            let seen = |id: EndpointId| observer.endpoints.get(&id).map(|seen| seen.known.clone()).unwrap_or_default();
+            endpoints.into_iter().map(|endpoint| (endpoint.id, Some(endpoint.url), seen(endpoint.id))).collect()
+        });
+        self.check("endpoints-are-as-attempted", &listed, &expected);
+        let failing = found.health.failing_since.map(|since| engine.now().since(since).as_secs() / 3_600);
         let warning = match failing {
             Some(72..) => Some("failing_72h"),
             Some(24..) => Some("failing_24h"),

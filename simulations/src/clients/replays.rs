@@ -40,7 +40,11 @@ pub(super) fn undelivered(sim: &Simulation, merchant: MerchantId, since: Timesta
     sim.observe(|observer| {
         let later = observer.model.deliveries.range(first..).map(|(_, record)| record);
         let own = later.filter(|record| record.delivery.merchant == merchant && StoreModel::is_replayable(record));
-        own.cloned().collect()
+        // What was for a deleted endpoint is never sent.
+        let known = observer.merchants.get(&merchant);
+        let has_endpoint =
+            |record: &&DeliveryRecord| known.is_some_and(|known| known.target(record.delivery.endpoint).is_some());
+        own.filter(has_endpoint).cloned().collect()
     })
 }
 
@@ -53,7 +57,9 @@ pub(super) fn check(sim: &Simulation, undelivered: &[DeliveryRecord], replayed: 
         }
         let left = undelivered.iter().find(|record| {
             let now = observer.model.deliveries.get(&record.delivery.id);
-            now.is_some_and(|now| now.delivery == record.delivery && now.state == record.state)
+            let owner = observer.merchants.get(&record.delivery.merchant);
+            let is_deleted = owner.is_none_or(|owner| owner.target(record.delivery.endpoint).is_none());
+            !is_deleted && now.is_some_and(|now| now.delivery == record.delivery && now.state == record.state)
         });
         if let Some(record) = left.filter(|_| !replayed.has_more) {
             let text = format!("{} is undelivered, and a replay does not send it", record.delivery.id);

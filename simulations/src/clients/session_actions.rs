@@ -1,7 +1,7 @@
 //! Merchants that manage sessions: decisions, refunds, redelivered webhooks; and access to another's sessions.
 
 use engine::{
-    ids::DeliveryId,
+    ids::{DeliveryId, EndpointId},
     payment::{Resolution, ResolutionKind},
     webhook::DeliveryRecord,
 };
@@ -182,8 +182,15 @@ async fn delete(
 }
 
 async fn deliveries_of(engine: &Running, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
-    let query =
-        DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
+    let query = DeliveryQuery {
+        merchant,
+        before: None,
+        limit: 20,
+        states: Vec::new(),
+        event: None,
+        payment: Some(payment),
+        endpoint: None,
+    };
     engine.webhooks.deliveries(query).await.ok().map(|page| page.items)
 }
 
@@ -198,7 +205,7 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
             });
             Again::No
         }
-        Err(EngineError::NoEndpoint | EngineError::EventForgotten) => Again::No,
+        Err(EngineError::NoEndpoint | EngineError::EventForgotten | EngineError::EndpointNotFound) => Again::No,
         Err(error) => {
             call_failed(sim, "a redelivery", &error, Some(known.id));
             Again::In(2_000)
@@ -211,10 +218,10 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     replays::check_limits(sim, engine);
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
     let mut undelivered = Vec::new();
-    let response = match engine.webhooks.enable_endpoint(known.merchant).await {
+    let response = match engine.webhooks.enable_endpoint(known.merchant, EndpointId::default_of(known.merchant)).await {
         Ok(_) => {
             undelivered = replays::undelivered(sim, known.merchant, since);
-            engine.webhooks.replay(known.merchant, since).await
+            engine.webhooks.replay(known.merchant, None, since).await
         }
         Err(error) => Err(error),
     };

@@ -30,6 +30,11 @@ pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
     let Some(merchant) = event.and_then(|event| received.observer.merchants.get(&event.merchant)) else {
         return Err("a webhook of an event or a merchant that is not durable".to_owned());
     };
+    let Some(endpoint) = endpoint_of(received.observer, &received.delivery) else {
+        return Err("a webhook of a delivery that is not durable".to_owned());
+    };
+    // The endpoint may be deleted while a request is on its way.
+    let Some(secrets) = secrets_of(merchant, endpoint) else { return Ok(()) };
     let header = |name: &str| received.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     let (Some(time_ms), Some(legacy), Some(seconds), Some(standard), Some(id)) = (
         header("X-Hivetill-Timestamp"),
@@ -52,14 +57,14 @@ pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
     let is_fresh = time_ms.parse::<u64>().is_ok_and(|ms| ms.abs_diff(received.now.millis()) <= 300_000);
     let is_steady = received.observer.is_clock_steady_since(received.observer.now_ms.saturating_sub(ATTEMPT_MS));
     hold(is_fresh || !is_steady, || format!("signed for {time_ms}, received at {}", received.now.millis()))?;
-    let (old_way, new_way) = signatures(&merchant.secrets.current, received, time_ms, seconds, id)?;
+    let (old_way, new_way) = signatures(&secrets.current, received, time_ms, seconds, id)?;
     hold(legacy == old_way, || "the older signature does not verify".to_owned())?;
     hold(standard.split(' ').any(|one| one == new_way), || "the standard signature does not verify".to_owned())?;
     if !is_steady {
         // Whether a secret was still valid depends on the clock.
         return Ok(());
     }
-    let valid = merchant.secrets.previous.iter().filter(|(_, until)| received.now < *until);
+    let valid = secrets.previous.iter().filter(|(_, until)| received.now < *until);
     let mut valid = valid.map(|(secret, _)| secret);
     for name in ["X-Hivetill-Signature-Previous", "X-Hivetill-Signature-Previous-2", "X-Hivetill-Signature-Previous-3"]
     {
@@ -75,6 +80,19 @@ pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Returns the endpoint of a delivery.
+fn endpoint_of(observer: &Observer, delivery: &DeliveryId) -> Option<EndpointId> {
+    observer.deliveries.get(delivery).map(|delivery_state| delivery_state.endpoint)
+}
+
+/// Returns the secrets of an endpoint: the merchant's for the endpoint with its id, otherwise its own.
+fn secrets_of(merchant: &Merchant, endpoint: EndpointId) -> Option<&Secrets> {
+    if endpoint.bits() == merchant.id.bits() {
+        return Some(&merchant.secrets);
+    }
+    merchant.endpoints.iter().find(|known| known.id == endpoint).map(|known| &known.secrets)
 }
 
 /// Signs as a receiver would to compare: by both rules, with one of the secrets.
@@ -114,22 +132,23 @@ pub(super) fn delivered_is_delivered(received: &ReceivedWebhook<'_>) -> Verdict 
 
 pub(super) fn one_attempt_at_a_time(received: &ReceivedWebhook<'_>) -> Verdict {
     let Some(own) = received.payment else { return Ok(()) };
-    let other = received.observer.posts_in_flight.iter().find(|(_, payment)| **payment == own);
+    let observer = received.observer;
+    let endpoint = endpoint_of(observer, &received.delivery);
+    let mut others = observer.posts_in_flight.iter();
+    let other = others.find(|(id, payment)| **payment == own && endpoint_of(observer, id) == endpoint);
     hold(other.is_none(), || "two attempts for one session at once".to_owned())
 }
 
 pub(super) fn endpoints_are_spared(received: &ReceivedWebhook<'_>) -> Verdict {
     let observer = received.observer;
-    let merchant_of = |event: &EventId| observer.events.get(event).map(|event| event.merchant);
-    let Some(merchant) = merchant_of(&received.event) else { return Ok(()) };
-    let of_delivery = |id: &DeliveryId| observer.deliveries.get(id).and_then(|delivery| merchant_of(&delivery.event));
-    let others = observer.posts_in_flight.keys().filter(|id| of_delivery(id) == Some(merchant)).count();
-    hold(others < MAX_PER_ENDPOINT, || format!("{merchant} gets {} requests at once", others + 1))?;
+    let Some(endpoint) = endpoint_of(observer, &received.delivery) else { return Ok(()) };
+    let others = observer.posts_in_flight.keys().filter(|id| endpoint_of(observer, id) == Some(endpoint)).count();
+    hold(others < MAX_PER_ENDPOINT, || format!("{endpoint} gets {} requests at once", others + 1))?;
     // Requests that began before the breaker opened may still be under way.
     let is_steady = observer.is_clock_steady_since(observer.now_ms.saturating_sub(2 * ATTEMPT_MS));
-    let opened_at = observer.endpoints.get(&merchant).and_then(|seen| seen.breaker_open_since).filter(|_| is_steady);
+    let opened_at = observer.endpoints.get(&endpoint).and_then(|seen| seen.breaker_open_since).filter(|_| is_steady);
     let is_open = opened_at.is_some_and(|at| received.now.since(at).as_millis() >= u128::from(ATTEMPT_MS));
-    hold(others == 0 || !is_open, || format!("{merchant} does not respond and gets {} requests at once", others + 1))
+    hold(others == 0 || !is_open, || format!("{endpoint} does not respond and gets {} requests at once", others + 1))
 }
 
 pub(super) fn attempts_are_counted(received: &ReceivedWebhook<'_>) -> Verdict {
@@ -213,8 +232,8 @@ const PER_SECOND: u64 = 25;
 
 pub(super) fn endpoints_are_paced(received: &ReceivedWebhook<'_>) -> Verdict {
     let observer = received.observer;
-    let Some(event) = observer.events.get(&received.event) else { return Ok(()) };
-    let Some(times) = observer.posts_ms.get(&event.merchant) else { return Ok(()) };
+    let Some(endpoint) = endpoint_of(observer, &received.delivery) else { return Ok(()) };
+    let Some(times) = observer.posts_ms.get(&endpoint) else { return Ok(()) };
     // Of any number of requests in a row, the first ones may come at once.
     for (index, first_ms) in times.iter().enumerate() {
         let count = (times.len() - index) as u64 + 1;

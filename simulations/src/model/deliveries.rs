@@ -10,21 +10,23 @@ use storage::EventRecord;
 use super::StoreModel;
 
 impl StoreModel {
-    /// Puts the delivery of a new event, which is number `seq` of its merchant's list, into the outbox.
+    /// Puts the deliveries of a new event, which is number `seq` of its merchant's list, into the outbox.
     pub(super) fn announced(&mut self, record: &EventRecord, seq: u64) {
-        let Some(id) = record.delivery else { return };
-        let delivery = Delivery {
-            id,
-            event: record.id,
-            event_seq: seq,
-            merchant: record.merchant,
-            payment: record.payment,
-            trigger: if record.is_test { Trigger::Test } else { Trigger::Auto },
-            attempts: 0,
-            schedule_from: 0,
-            due_at: record.at,
-        };
-        self.deliveries.insert(id, DeliveryRecord { delivery, state: DeliveryState::Pending, last: None });
+        for (endpoint, id) in &record.deliveries {
+            let delivery = Delivery {
+                id: *id,
+                event: record.id,
+                event_seq: seq,
+                merchant: record.merchant,
+                endpoint: *endpoint,
+                payment: record.payment,
+                trigger: if record.is_test { Trigger::Test } else { Trigger::Auto },
+                attempts: 0,
+                schedule_from: 0,
+                due_at: record.at,
+            };
+            self.deliveries.insert(*id, DeliveryRecord { delivery, state: DeliveryState::Pending, last: None });
+        }
     }
 
     pub(super) fn attempted(&mut self, delivery: &Delivery, attempt: &Attempt) {

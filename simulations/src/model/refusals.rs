@@ -129,7 +129,7 @@ impl Observer {
             Write::Hold { delivery, reason } => {
                 let applies = match reason {
                     HoldReason::Disabled => {
-                        self.endpoints.get(&delivery.merchant).is_some_and(|seen| seen.known.disabled.is_some())
+                        self.endpoints.get(&delivery.endpoint).is_some_and(|seen| seen.known.disabled.is_some())
                     }
                     HoldReason::NoEndpoint { merchant_version } => {
                         self.merchants.get(&delivery.merchant).map(|known| known.version) == *merchant_version

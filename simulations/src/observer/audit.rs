@@ -37,6 +37,12 @@ fn fields_of(merchant: &Merchant) -> Vec<Field> {
         };
         format!("{} from {}, proven by {by}", pending.account, pending.effective_at)
     });
+    let endpoints = merchant.endpoints.iter().map(|endpoint| {
+        let events: Vec<_> = endpoint.events.types().map(|kind| kind.as_str()).collect();
+        let url = without_query(&Some(endpoint.url.clone())).unwrap_or_default();
+        format!("{} {url} [{}]{}", endpoint.id, events.join(" "), if endpoint.is_enabled { "" } else { " disabled" })
+    });
+    let endpoints = endpoints.collect::<Vec<_>>().join(", ");
     vec![
         ("name", Some(merchant.name.clone())),
         ("hiveAccount", Some(merchant.hive_account.to_string())),
@@ -49,6 +55,7 @@ fn fields_of(merchant: &Merchant) -> Vec<Field> {
         ("x402Enabled", Some(merchant.x402_enabled.to_string())),
         ("restartEnabled", Some(merchant.restart_enabled.to_string())),
         ("apiKeys", Some(keys.collect::<Vec<_>>().join(", "))),
+        ("webhookEndpoints", Some(endpoints).filter(|text| !text.is_empty())),
     ]
 }
 
@@ -61,6 +68,13 @@ fn changes_of(before: Option<&Merchant>, after: &Merchant) -> Vec<FieldChange> {
         changed.map(|(name, after)| FieldChange { field: name.to_owned(), before: was(name), after }).collect();
     if before.is_some_and(|before| before.secrets.current != after.secrets.current) {
         changes.push(FieldChange { field: "webhookSecret".to_owned(), before: None, after: None });
+    }
+    for endpoint in before.iter().flat_map(|before| &before.endpoints) {
+        let now = after.endpoints.iter().find(|now| now.id == endpoint.id);
+        if now.is_some_and(|now| now.secrets.current != endpoint.secrets.current) {
+            let field = format!("webhookEndpoints.{}.secret", endpoint.id);
+            changes.push(FieldChange { field, before: None, after: None });
+        }
     }
     changes
 }
@@ -168,10 +182,10 @@ impl Observer {
             }
             Write::Redeliver(delivery) => has(&["webhook_redelivered"], Some(delivery.merchant), None),
             Write::Event(record) if record.is_test => {
-                let subject = record.delivery.map(|delivery| delivery.to_string());
+                let subject = record.deliveries.first().map(|(_, delivery)| delivery.to_string());
                 has(&["webhook_tested"], Some(record.merchant), subject)
             }
-            Write::EnableEndpoint { merchant } => {
+            Write::EnableEndpoint { merchant, .. } => {
                 let is_own =
                     |write: &Write| matches!(write, Write::Merchant { merchant: own, .. } if own.id == *merchant);
                 if batch.writes.iter().any(is_own) { None } else { has(&["webhook_enabled"], Some(*merchant), None) }

@@ -80,35 +80,52 @@ impl Observer {
                 Some(record.payment),
             );
         }
-        let delivery_state = DeliveryState {
-            event: record.id,
-            payment: record.payment,
-            attempts: 0,
-            schedule_from: 0,
-            is_manual: false,
-            is_once: record.is_test,
-            due_at: Some(record.at),
-            scheduled_ms: self.now_ms,
-            is_delivered: false,
-        };
         self.events_ms.insert(record.id, self.now_ms);
-        self.subscription_decides(&record);
-        self.deliveries.extend(record.delivery.map(|delivery| (delivery, delivery_state)));
+        self.subscriptions_decide(&record);
+        for (endpoint, delivery) in &record.deliveries {
+            let delivery_state = DeliveryState {
+                event: record.id,
+                payment: record.payment,
+                endpoint: *endpoint,
+                attempts: 0,
+                schedule_from: 0,
+                is_manual: false,
+                is_once: record.is_test,
+                due_at: Some(record.at),
+                scheduled_ms: self.now_ms,
+                is_delivered: false,
+            };
+            self.deliveries.insert(*delivery, delivery_state);
+        }
         self.events.insert(record.id, record);
     }
 
-    /// Checks that an event is sent exactly where its merchant's endpoint is subscribed to it.
-    fn subscription_decides(&mut self, record: &EventRecord) {
+    /// Checks that an event is sent to exactly the endpoints of its merchant that are subscribed to it, once to each; a
+    /// test to the one that it tests.
+    fn subscriptions_decide(&mut self, record: &EventRecord) {
         let Some(merchant) = self.merchants.get(&record.merchant) else { return };
-        let wanted = record.is_test || merchant.webhook_events.has(record.kind);
-        if record.delivery.is_some() == wanted {
+        let default = EndpointId::from_bits(record.merchant.bits());
+        let mut wanted: BTreeSet<EndpointId> =
+            Some(default).filter(|_| merchant.webhook_events.has(record.kind)).into_iter().collect();
+        for endpoint in merchant.endpoints.iter().filter(|endpoint| endpoint.is_enabled) {
+            if endpoint.events.types().any(|kind| kind == record.kind) {
+                wanted.insert(endpoint.id);
+            }
+        }
+        let sent: BTreeSet<EndpointId> = record.deliveries.iter().map(|(endpoint, _)| *endpoint).collect();
+        let is_once = sent.len() == record.deliveries.len();
+        let is_right = if record.is_test { sent.len() == 1 } else { sent == wanted };
+        if is_right && is_once {
             self.passes("subscriptions-decide");
+            if sent.len() > 1 {
+                self.marks.push("an event is sent to several endpoints");
+            }
             return;
         }
-        // The subscription may change while a change of a payment is stored.
+        // The subscriptions may change while a change of a payment is stored; damage may hide them.
         let is_new = self.subscribed_ms.get(&record.merchant).is_some_and(|at| self.now_ms < at + 180_000);
-        if !is_new {
-            let text = format!("{} is sent: {}, and is subscribed to: {wanted}", record.kind.as_str(), !wanted);
+        if !is_once || !is_new && !self.was_damaged {
+            let text = format!("{} is sent to {sent:?}, and subscribed are {wanted:?}", record.kind.as_str());
             self.violate("subscriptions-decide", text, None);
         }
     }
@@ -123,6 +140,7 @@ impl Observer {
         let delivery_state = DeliveryState {
             event: delivery.event,
             payment: delivery.payment,
+            endpoint: delivery.endpoint,
             attempts: 0,
             schedule_from: 0,
             is_manual: true,
@@ -155,7 +173,7 @@ impl Observer {
         self.receiver_responses.remove(&(delivery.id, attempt.number));
         self.attempt_recorded(delivery.id, attempt.number);
         self.latency.attempted(delivery_state.payment, self.now_ms);
-        self.endpoints.entry(delivery.merchant).or_default().note(delivery, attempt);
+        self.endpoints.entry(delivery.endpoint).or_default().note(delivery, attempt);
         if let Some(delivery_state) = self.deliveries.get_mut(&delivery.id) {
             delivery_state.attempts += 1;
             delivery_state.due_at = attempt.next_attempt_at;

@@ -138,8 +138,10 @@ impl Observer {
     /// only once the duty has passed on.
     pub(crate) fn webhook_claimed(&mut self, engine: usize, headers: &[(String, String)], body: &[u8], paused: Paused) {
         let Some((delivery, attempt, event, ..)) = read_webhook(headers, body) else { return };
-        let Some(merchant) = self.events.get(&event).map(|event| event.merchant) else { return };
-        let duty = Duty::webhooks_of(merchant);
+        let Some(endpoint) = self.deliveries.get(&delivery).map(|delivery_state| delivery_state.endpoint) else {
+            return;
+        };
+        let duty = Duty::webhooks_of(endpoint);
         let term = self.duties.terms.get(&duty).copied().unwrap_or(0);
         let payment = self.deliveries.get(&delivery).map(|delivery_state| delivery_state.payment);
         let unnoticed_ms = self.engine_setup.lease_ms / 5 + UNNOTICED_MS;
@@ -227,7 +229,10 @@ impl Observer {
         self.deliveries.iter().find_map(|(id, delivery_state)| {
             let due_ms = crate::options::since_epoch(delivery_state.due_at?).max(delivery_state.scheduled_ms);
             let waited_ms = self.now_ms.saturating_sub(due_ms);
-            let is_sent = self.posts_in_flight.values().any(|payment| *payment == delivery_state.payment);
+            let is_own = |other: &DeliveryState| {
+                (other.payment, other.endpoint) == (delivery_state.payment, delivery_state.endpoint)
+            };
+            let is_sent = self.posts_in_flight.keys().any(|other| self.deliveries.get(other).is_some_and(is_own));
             let text = || format!("{id} has been due for {waited_ms} ms and is not sent");
             (waited_ms > bound_ms && !is_sent).then(|| (text(), delivery_state.payment))
         })

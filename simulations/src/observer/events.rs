@@ -14,12 +14,13 @@ const PRICE_LASTS_MS: u64 = 600_000;
 const DECISION_MS: u64 = 180_000;
 
 impl Observer {
-    /// Records that a delivery leaves the outbox because its endpoint is disabled or removed.
+    /// Records that a delivery leaves the outbox because its endpoint is disabled or has no URL.
     pub(super) fn held(&mut self, delivery: &Delivery) {
-        let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
-        let seen = self.endpoints.get(&delivery.merchant).cloned().unwrap_or_default();
+        let target = self.merchants.get(&delivery.merchant).and_then(|merchant| merchant.target(delivery.endpoint));
+        let has_url = target.is_some_and(|target| target.url.is_some() && target.is_enabled);
+        let seen = self.endpoints.get(&delivery.endpoint).cloned().unwrap_or_default();
         // What was decided before the endpoint was set or enabled may be stored after it.
-        let is_new = self.endpoint_set_ms.get(&delivery.merchant).is_some_and(|at| self.now_ms < at + DECISION_MS);
+        let is_new = self.endpoint_set_ms.get(&delivery.endpoint).is_some_and(|at| self.now_ms < at + DECISION_MS);
         if has_url && !seen.may_be_disabled && !is_new {
             let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
             self.violate("held-only-while-disabled", text, Some(delivery.payment));
@@ -205,9 +206,9 @@ impl Observer {
             _ => None,
         });
         self.posted(delivery, attempt);
-        if let Some(merchant) = self.events.get(&event).map(|event| event.merchant) {
+        if let Some(endpoint) = self.deliveries.get(&delivery).map(|delivery_state| delivery_state.endpoint) {
             let now_ms = self.now_ms;
-            let times = self.posts_ms.entry(merchant).or_default();
+            let times = self.posts_ms.entry(endpoint).or_default();
             times.retain(|at| now_ms - at < 10_000);
             times.push(now_ms);
         }

@@ -67,8 +67,10 @@ impl Observer {
         else {
             return;
         };
-        let Some(known) = self.payments.get(&delivery_state.payment) else { return };
-        let endpoint_set_ms = self.endpoint_set_ms.get(&known.payment.merchant).copied().unwrap_or(0);
+        if !self.payments.contains_key(&delivery_state.payment) {
+            return;
+        }
+        let endpoint_set_ms = self.endpoint_set_ms.get(&delivery_state.endpoint).copied().unwrap_or(0);
         let attempted_ms = self.latency.attempted_ms.get(&delivery_state.payment).copied().unwrap_or(0);
         let since_ms = delivery_state.scheduled_ms.max(endpoint_set_ms).max(attempted_ms);
         let (took_ms, payment) = (self.now_ms.saturating_sub(since_ms), delivery_state.payment);

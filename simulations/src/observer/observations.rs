@@ -31,6 +31,8 @@ pub struct DeliveryState {
     pub event: EventId,
     /// Its payment.
     pub payment: PaymentId,
+    /// The endpoint.
+    pub endpoint: EndpointId,
     /// Attempts so far.
     pub attempts: u32,
     /// Attempts before its schedule began anew.

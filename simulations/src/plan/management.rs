@@ -56,6 +56,16 @@ pub(super) fn draw(steps: &mut Vec<Step>, setup: &Setup, span_ms: u64, random: &
             }
         }
     }
+    // Drawn apart, so that it changes no other choice.
+    let mut of_endpoints = random.fork("endpoints");
+    for merchant in 0..setup.merchants {
+        if of_endpoints.chance(400_000) {
+            push(40_000 + of_endpoints.below(60_000), merchant, ManagementAction::ManageEndpoint);
+            for _ in 0..of_endpoints.between(1, 6) {
+                push(100_000 + of_endpoints.below(span_ms + 600_000), merchant, ManagementAction::ManageEndpoint);
+            }
+        }
+    }
     if setup.policies.bills && random.chance(500_000) {
         push(60_000 + random.below(span_ms), 0, ManagementAction::SetFeeTiers);
         push(span_ms / 2 + random.below(span_ms), 0, ManagementAction::MakeInvoices);

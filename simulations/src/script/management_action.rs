@@ -7,6 +7,8 @@ pub enum ManagementAction {
     SendTest,
     /// It subscribes its endpoint to all types of events, or to the mandatory one only.
     Subscribe,
+    /// It creates a second endpoint with other types of events; later it changes, tests, enables or deletes it.
+    ManageEndpoint,
     /// It reads its events, deliveries, unmatched transfers, sales, volume and bills page by page.
     Read,
     /// It waits for its events for some minutes.
@@ -37,9 +39,10 @@ pub enum ManagementAction {
 
 impl ManagementAction {
     /// Every kind, with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 16] = [
         (Self::SendTest, "send a test event"),
         (Self::Subscribe, "change its subscription"),
+        (Self::ManageEndpoint, "manage a second endpoint"),
         (Self::Read, "read its records"),
         (Self::WatchEvents, "watch its events"),
         (Self::CreateKey, "create a key"),

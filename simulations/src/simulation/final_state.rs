@@ -5,6 +5,8 @@ use storage::{ReadError, prelude::*};
 
 use engine::{
     billing::{Sale, Usage},
+    ids::EndpointId,
+    merchant::Merchant,
     money::Money,
     payment::{Exception, Payment},
     webhook::{EndpointHealth, Warning},
@@ -183,19 +185,24 @@ impl Simulation {
 
     /// Compares the stored health of endpoints with the expected one.
     pub(super) async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
-        let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
-        for merchant in merchants {
-            let stored = store.endpoint(merchant).await?;
+        let endpoints: Vec<_> = self.observe(|observer| {
+            let of = |merchant: &Merchant| {
+                let others = merchant.endpoints.iter().map(|endpoint| endpoint.id);
+                std::iter::once(EndpointId::default_of(merchant.id)).chain(others).collect::<Vec<_>>()
+            };
+            observer.merchants.values().flat_map(of).collect()
+        });
+        for endpoint in endpoints {
+            let stored = store.endpoint(endpoint).await?;
             self.observe(|observer| {
                 // The content of a damaged row is learned again.
-                let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
+                let known = observer.endpoints.get(&endpoint).map(|seen| seen.known.clone()).unwrap_or_default();
                 if let Some(text) = wrong_warning(&stored) {
                     observer.violate("endpoints-are-as-attempted", text, None);
                 } else if stored == known || observer.was_damaged {
                     observer.passes("endpoints-are-as-attempted");
                 } else {
-                    let text =
-                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts show {known:?}");
+                    let text = format!("{endpoint} is known as {stored:?}, and its attempts show {known:?}");
                     observer.violate("endpoints-are-as-attempted", text, None);
                 }
             });

@@ -3,7 +3,7 @@
 use engine::{
     event_list::Epoch,
     idempotency::{IdempotencyRecord, Resource},
-    ids::{DeliveryId, EventId, MerchantId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, SlugToken},
     ledger::BlockId,
     merchant::Merchant,
     payment::{Credit, Payment},
@@ -125,6 +125,7 @@ impl Rows<'_> {
             event: known.event,
             event_seq: event.seq,
             merchant: event.merchant,
+            endpoint: known.endpoint,
             payment: known.payment,
             trigger: engine::webhook::Trigger::Auto,
             attempts: known.attempts,
@@ -299,11 +300,12 @@ const STALE: [Stale; 38] = [
     },
     // An event and its deliveries.
     |rows| {
-        let delivery = Some(DeliveryId::from_bits(rows.bits()));
-        conflict([Write::Event(EventRecord { delivery, ..rows.event()? })])
+        let event = rows.event()?;
+        let deliveries = vec![(EndpointId::default_of(event.merchant), DeliveryId::from_bits(rows.bits()))];
+        conflict([Write::Event(EventRecord { deliveries, ..event })])
     },
     |rows| {
-        let event = rows.event().filter(|event| event.delivery.is_some())?;
+        let event = rows.event().filter(|event| !event.deliveries.is_empty())?;
         conflict([Write::Event(EventRecord { id: EventId::from_bits(rows.bits()), ..event })])
     },
     |rows| {
@@ -331,7 +333,7 @@ const STALE: [Stale; 38] = [
     },
     |rows| {
         let waiting = rows.waiting()?;
-        let seen = rows.observer.endpoints.get(&waiting.merchant);
+        let seen = rows.observer.endpoints.get(&waiting.endpoint);
         // It was enabled meanwhile, or never disabled.
         let is_enabled = seen.is_none_or(|seen| seen.known.is_enabled());
         is_enabled.then(|| conflict([Write::Hold { delivery: waiting, reason: HoldReason::Disabled }]))?

@@ -7,7 +7,7 @@ use engine::{
     billing::Month,
     event_list::{Epoch, Tail},
     idempotency::IdempotencyRecord,
-    ids::{MerchantId, PaymentId},
+    ids::{EndpointId, MerchantId, PaymentId},
     ledger::TxId,
     money::{Currency, Money},
     time::Timestamp,
@@ -18,7 +18,7 @@ use crate::{
     duty::{Duty, EngineId},
     embedded::{
         fault::Fault,
-        read::unmatched,
+        read::{deliveries::owner, unmatched},
         tables::meta,
         wal::{single, snapshot::Snapshot},
     },
@@ -247,8 +247,10 @@ fn deliveries(snapshot: &Snapshot, put: Put<'_>) -> Result<(), OpenError> {
         emit(&key.value(), &DeliveryRow { version: FIRST_VERSION, logged }, put)?;
     }
     for entry in snapshot.outbox_heads().iter()? {
-        let (merchant, due_ms) = entry?;
-        put(HEAD_SHAPE, head_cells(merchant.value(), Timestamp::from_millis(due_ms.value())))?;
+        let (endpoint, due_ms) = entry?;
+        let endpoint = EndpointId::from_bits(endpoint.value());
+        let Some(merchant) = owner(snapshot, endpoint)? else { continue };
+        put(HEAD_SHAPE, head_cells(endpoint.bits(), merchant.bits(), Timestamp::from_millis(due_ms.value())))?;
     }
     for entry in snapshot.attempts().iter()? {
         let (key, bytes) = entry?;
@@ -257,9 +259,9 @@ fn deliveries(snapshot: &Snapshot, put: Put<'_>) -> Result<(), OpenError> {
         emit(&key.value(), &AttemptRow(attempt), put)?;
     }
     for entry in snapshot.endpoints().iter()? {
-        let (merchant, bytes) = entry?;
-        let health = crate::postgres::tables::webhooks::health(merchant.value(), bytes.value())?;
-        emit(&merchant.value(), &EndpointRow { version: FIRST_VERSION, health }, put)?;
+        let (id, bytes) = entry?;
+        let health = crate::postgres::tables::webhooks::health(id.value(), bytes.value())?;
+        emit(&id.value(), &EndpointRow { version: FIRST_VERSION, health }, put)?;
     }
     Ok(())
 }

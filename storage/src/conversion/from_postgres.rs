@@ -142,7 +142,7 @@ pub(crate) async fn each_row(
 struct Sums {
     counts: BTreeMap<(u128, u32), u64>,
     days: BTreeMap<DayKey, DaySums>,
-    /// The earliest due time of each merchant's queue.
+    /// The earliest due time of each endpoint's queue.
     heads: BTreeMap<u128, u64>,
     last_payment: Option<u128>,
 }
@@ -159,9 +159,9 @@ impl Sums {
         for (key, sums) in &self.days {
             out.row(tables::PAYMENT_DAYS, *key, record::sums_to_bytes(sums).as_slice())?;
         }
-        for (merchant, due_ms) in &self.heads {
-            out.row(tables::OUTBOX_HEADS, *merchant, *due_ms)?;
-            out.row(tables::OUTBOX_DUE, (*due_ms, *merchant), ())?;
+        for (endpoint, due_ms) in &self.heads {
+            out.row(tables::OUTBOX_HEADS, *endpoint, *due_ms)?;
+            out.row(tables::OUTBOX_DUE, (*due_ms, *endpoint), ())?;
         }
         Ok(())
     }
@@ -345,12 +345,12 @@ impl Reader<'_> {
             if logged.state != DeliveryState::Pending {
                 return Ok(());
             }
-            let due_ms = delivery.due_at.millis();
-            let head = sums.heads.entry(merchant).or_insert(due_ms);
+            let (endpoint, due_ms) = (delivery.endpoint.bits(), delivery.due_at.millis());
+            let head = sums.heads.entry(endpoint).or_insert(due_ms);
             *head = due_ms.min(*head);
-            out.row(tables::OUTBOX, (merchant, due_ms, delivery.event_seq, id), ())?;
+            out.row(tables::OUTBOX, (endpoint, due_ms, delivery.event_seq, id), merchant)?;
             if delivery.trigger == Trigger::Auto {
-                out.row(tables::PENDING_DELIVERIES, (delivery.payment.bits(), delivery.event_seq, id), ())?;
+                out.row(tables::PENDING_DELIVERIES, (delivery.payment.bits(), endpoint, delivery.event_seq, id), ())?;
             }
             Ok(())
         })
@@ -359,8 +359,8 @@ impl Reader<'_> {
             out.row(tables::ATTEMPTS, key, record::attempt_to_bytes(attempt).as_slice())
         })
         .await?;
-        self.table::<EndpointRow>(|out, merchant, row| {
-            out.row(tables::ENDPOINTS, merchant, record::endpoint_to_bytes(&row.health).as_slice())
+        self.table::<EndpointRow>(|out, endpoint, row| {
+            out.row(tables::ENDPOINTS, endpoint, record::endpoint_to_bytes(&row.health).as_slice())
         })
         .await
     }

@@ -29,12 +29,12 @@
 //! | [`PAYMENT_DELIVERIES`] | payment id, delivery id: time | - | an event, a requested redelivery | deliveries | never |
 //! | [`EVENT_DELIVERIES`] | event id: time, delivery id: time | - | an event, a requested redelivery | deliveries | never |
 //! | [`UNDELIVERED`] | merchant id, state, delivery id: time | - | an event, a change of the delivery's state | deliveries | when delivered |
-//! | [`OUTBOX`] | merchant id, due ms, sequence number of the event, delivery id: time | - | an event, an attempt | deliveries | when delivered, held or failed |
-//! | [`OUTBOX_HEADS`] | merchant id | due ms of its first delivery | a change of its queue; once per group | outbox | when its queue is empty |
-//! | [`OUTBOX_DUE`] | due ms, merchant id: time | - | a change of the head of a queue; once per group | outbox | when its queue is empty |
-//! | [`PENDING_DELIVERIES`] | payment id: time, sequence number of the event, delivery id | - | an event | deliveries | when delivered, held or failed |
+//! | [`OUTBOX`] | endpoint id, due ms, sequence number of the event, delivery id: time | merchant id | an event, an attempt | deliveries | when delivered, held or failed |
+//! | [`OUTBOX_HEADS`] | endpoint id | due ms of its first delivery | a change of its queue; once per group | outbox | when its queue is empty |
+//! | [`OUTBOX_DUE`] | due ms, endpoint id: time | - | a change of the head of a queue; once per group | outbox | when its queue is empty |
+//! | [`PENDING_DELIVERIES`] | payment id: time, endpoint id, sequence number of the event, delivery id | - | an event | deliveries | when delivered, held or failed |
 //! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | primary data | the response, with its event |
-//! | [`ENDPOINTS`] | merchant id | health, 40 B | an attempt | attempts | when its merchant enables or changes the endpoint |
+//! | [`ENDPOINTS`] | endpoint id | health, 40 B | an attempt | attempts | when its merchant enables, changes or deletes the endpoint |
 //! | [`CLAIMS`] | transaction id: **random** | record | an x402 claim | primary data | days after the transaction expired if no merchant requested it; otherwise never, because a replay may come years later |
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for another server, its settlement | claims | when it is settled |
 //! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | with its claim |
@@ -76,7 +76,7 @@
 //! | merchants by text | all merchants |
 
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     mutant,
 };
 use redb::{
@@ -101,9 +101,12 @@ pub(crate) type DeliveryKey = (u128, u128);
 /// The key of a payment in its merchant's list: merchant, facet, payment.
 pub(crate) type ListKey = (u128, u8, u128);
 
-/// The key of a delivery in the outbox: merchant, due time in Unix milliseconds, sequence number of its event,
+/// The key of a delivery in the outbox: endpoint, due time in Unix milliseconds, sequence number of its event,
 /// delivery.
 pub(crate) type OutboxKey = (u128, u64, u64, u128);
+
+/// The key of a pending delivery of a payment's event: payment, endpoint, sequence number of the event, delivery.
+pub(crate) type PendingKey = (u128, u128, u64, u128);
 
 /// Begins a write transaction of the database.
 ///
@@ -174,14 +177,14 @@ macro_rules! with_tables {
             EVENT_DELIVERIES, event_deliveries: (u128, u128) => ();
             /// Deliveries that are pending, held or failed: merchant, state, delivery.
             UNDELIVERED, undelivered: (u128, u32, u128) => ();
-            /// Pending deliveries by due time.
-            OUTBOX, outbox: OutboxKey => ();
-            /// The earliest due time of a merchant's pending deliveries.
+            /// The merchants of pending deliveries, by due time.
+            OUTBOX, outbox: OutboxKey => u128;
+            /// The earliest due time of an endpoint's pending deliveries.
             OUTBOX_HEADS, outbox_heads: u128 => u64;
-            /// Merchants by the earliest due time of their pending deliveries.
+            /// Endpoints by the earliest due time of their pending deliveries.
             OUTBOX_DUE, outbox_due: (u64, u128) => ();
             /// Pending deliveries of a payment's events.
-            PENDING_DELIVERIES, pending_deliveries: (u128, u64, u128) => ();
+            PENDING_DELIVERIES, pending_deliveries: PendingKey => ();
             /// The health of endpoints.
             ENDPOINTS, endpoints: u128 => &'static [u8];
             /// Attempts of deliveries.
@@ -365,9 +368,8 @@ pub(crate) fn name_of<K: Key + 'static>(table: &str, key: &[u8]) -> String {
     let number = || key.first_chunk().map(|bytes| u128::from_le_bytes(*bytes)).unwrap_or_default();
     match table {
         "payments" | "in_flight" | "invoice_sessions" => PaymentId::from_bits(number()).to_string(),
-        "merchants" | "event_seqs" | "outbox_heads" | "endpoints" | "compliance_statuses" | "on_hold" => {
-            MerchantId::from_bits(number()).to_string()
-        }
+        "merchants" | "event_seqs" | "compliance_statuses" | "on_hold" => MerchantId::from_bits(number()).to_string(),
+        "outbox_heads" | "endpoints" => EndpointId::from_bits(number()).to_string(),
         "event_ids" => EventId::from_bits(number()).to_string(),
         "slugs" => format!("{:04x}…", number() >> 112),
         "payments_by_merchant" | "deliveries" => {

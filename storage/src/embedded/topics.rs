@@ -9,7 +9,7 @@ use engine::{
     compliance::ComplianceStatus,
     event_list::{self, EventList},
     idempotency::IdempotencyRecord,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{ChainPosition, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Credit, Payment, Rate},
@@ -254,11 +254,11 @@ impl Outbox for EmbeddedStore {
     fn due_work(
         &self,
         now: Timestamp,
-        merchants: usize,
-        per_merchant: usize,
+        endpoints: usize,
+        per_endpoint: usize,
         passed: Passed,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &passed, &self.vault))
+        self.read(move |snapshot| deliveries::due_work(snapshot, now, endpoints, per_endpoint, &passed, &self.vault))
     }
 
     fn webhook_content(
@@ -277,8 +277,8 @@ impl Outbox for EmbeddedStore {
         self.read(move |snapshot| deliveries::next_due(snapshot, now))
     }
 
-    fn endpoint(&self, merchant: MerchantId) -> Read<'_, EndpointHealth> {
-        self.read(move |snapshot| deliveries::endpoint(snapshot, merchant))
+    fn endpoint(&self, id: EndpointId) -> Read<'_, EndpointHealth> {
+        self.read(move |snapshot| deliveries::health(snapshot, id))
     }
 
     fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<DeliveryRecord>> {

@@ -9,7 +9,7 @@ use engine::{
     compliance::ComplianceStatus,
     event_list::{self, EventList},
     idempotency::IdempotencyRecord,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{ChainPosition, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Credit, Payment, Rate},
@@ -226,12 +226,12 @@ impl Outbox for PostgresStore {
     fn due_work(
         &self,
         now: Timestamp,
-        merchants: usize,
-        per_merchant: usize,
+        endpoints: usize,
+        per_endpoint: usize,
         passed: Passed,
     ) -> Read<'_, Vec<DueWork>> {
         self.read(
-            async move { outbox::due_work(&self.readers, now, merchants, per_merchant, &passed, self.vault()).await },
+            async move { outbox::due_work(&self.readers, now, endpoints, per_endpoint, &passed, self.vault()).await },
         )
     }
 
@@ -247,8 +247,8 @@ impl Outbox for PostgresStore {
         self.read(outbox::next_due(&self.readers, now))
     }
 
-    fn endpoint(&self, merchant: MerchantId) -> Read<'_, EndpointHealth> {
-        self.read(outbox::endpoint(&self.readers, merchant))
+    fn endpoint(&self, id: EndpointId) -> Read<'_, EndpointHealth> {
+        self.read(outbox::endpoint(&self.readers, id))
     }
 
     fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<DeliveryRecord>> {

@@ -89,8 +89,8 @@ const RELATIONS: [(&str, &str, &str); 9] = [
     (
         "outbox_heads",
         "missing or too late: the queue would be read too late or never",
-        "SELECT d.merchant_id::text FROM (SELECT merchant_id, min(due_at) AS due_at FROM deliveries \
-         WHERE due_at IS NOT NULL GROUP BY merchant_id) AS d LEFT JOIN outbox_heads h ON h.merchant_id = d.merchant_id \
+        "SELECT d.endpoint_id::text FROM (SELECT endpoint_id, min(due_at) AS due_at FROM deliveries \
+         WHERE due_at IS NOT NULL GROUP BY endpoint_id) AS d LEFT JOIN outbox_heads h ON h.endpoint_id = d.endpoint_id \
          WHERE h.due_at IS NULL OR h.due_at > d.due_at",
     ),
     (

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{
     event_list::Epoch,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DisableReason, EndpointHealth, Outcome},
 };
@@ -29,6 +29,7 @@ struct StoredEvent {
     id: Option<Bits>,
     #[prost(message, optional, tag = "2")]
     payment: Option<Bits>,
+    /// The delivery to the merchant's default endpoint.
     #[prost(message, optional, tag = "3")]
     delivery: Option<Bits>,
     #[prost(uint64, tag = "4")]
@@ -39,6 +40,18 @@ struct StoredEvent {
     is_test: bool,
     #[prost(uint32, tag = "7")]
     kind: u32,
+    /// The deliveries to other endpoints.
+    #[prost(message, repeated, tag = "8")]
+    others: Vec<StoredRoute>,
+}
+
+/// A delivery of an event to an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct StoredRoute {
+    #[prost(message, optional, tag = "1")]
+    endpoint: Option<Bits>,
+    #[prost(message, optional, tag = "2")]
+    delivery: Option<Bits>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -63,6 +76,9 @@ struct StoredDelivery {
     last_outcome: Option<StoredOutcome>,
     #[prost(uint64, tag = "10")]
     last_at_ms: u64,
+    /// None for the merchant's default endpoint.
+    #[prost(message, optional, tag = "11")]
+    endpoint: Option<Bits>,
 }
 
 /// The outcome of an attempt. `number` identifies the variant; 0 means none.
@@ -147,14 +163,22 @@ pub(crate) fn epochs_from_bytes(bytes: &[u8]) -> Result<Vec<Epoch>, Damage> {
 
 /// Returns the stored form of an event. Its merchant and its sequence number are the key and not repeated.
 pub(crate) fn event_to_bytes(event: &EventRecord) -> Vec<u8> {
+    let default = EndpointId::default_of(event.merchant);
+    let others = event.deliveries.iter().filter(|(endpoint, _)| *endpoint != default);
     let record = StoredEvent {
         id: Some(event.id.bits().into()),
         payment: Some(event.payment.bits().into()),
-        delivery: event.delivery.map(|delivery| delivery.bits().into()),
+        delivery: event.delivery().map(|delivery| delivery.bits().into()),
         at_ms: event.at.millis(),
         body: event.body.clone(),
         is_test: event.is_test,
         kind: event.kind.number(),
+        others: others
+            .map(|(endpoint, delivery)| StoredRoute {
+                endpoint: Some(endpoint.bits().into()),
+                delivery: Some(delivery.bits().into()),
+            })
+            .collect(),
     };
     seal(EVENT_VERSION, &record)
 }
@@ -162,12 +186,19 @@ pub(crate) fn event_to_bytes(event: &EventRecord) -> Vec<u8> {
 /// Decodes an event.
 pub(crate) fn event_from_bytes((merchant, seq): (u128, u64), bytes: &[u8]) -> Result<EventRecord, Damage> {
     let record: StoredEvent = unseal(EVENT_VERSION, bytes)?;
+    let merchant = MerchantId::from_bits(merchant);
+    let default = StoredRoute { endpoint: Some(merchant.bits().into()), delivery: record.delivery };
+    let routes = record.delivery.map(|_| default).into_iter().chain(record.others);
+    let deliveries = routes.map(|route| {
+        let endpoint = EndpointId::from_bits(id("endpoint", route.endpoint)?);
+        Ok::<_, Damage>((endpoint, DeliveryId::from_bits(id("delivery", route.delivery)?)))
+    });
     Ok(EventRecord {
         id: EventId::from_bits(id("id", record.id)?),
         seq,
-        merchant: MerchantId::from_bits(merchant),
+        merchant,
         payment: PaymentId::from_bits(id("payment", record.payment)?),
-        delivery: record.delivery.map(|bits| id("delivery", Some(bits))).transpose()?.map(DeliveryId::from_bits),
+        deliveries: deliveries.collect::<Result<_, Damage>>()?,
         at: time(record.at_ms),
         body: record.body,
         is_test: record.is_test,
@@ -189,6 +220,8 @@ pub(crate) fn delivery_to_bytes(logged: &DeliveryRecord) -> Vec<u8> {
         due_ms: delivery.due_at.millis(),
         last_outcome: logged.last.map(|(outcome, _)| outcome_to_stored(outcome)),
         last_at_ms: logged.last.map_or(0, |(_, at)| at.millis()),
+        endpoint: (delivery.endpoint != EndpointId::default_of(delivery.merchant))
+            .then(|| delivery.endpoint.bits().into()),
     };
     seal(DELIVERY_VERSION, &record)
 }
@@ -197,12 +230,14 @@ pub(crate) fn delivery_to_bytes(logged: &DeliveryRecord) -> Vec<u8> {
 pub(crate) fn delivery_from_bytes((merchant, delivery): (u128, u128), bytes: &[u8]) -> Result<DeliveryRecord, Damage> {
     let record: StoredDelivery = unseal(DELIVERY_VERSION, bytes)?;
     let last = record.last_outcome.map(outcome_from_stored).transpose()?;
+    let endpoint = record.endpoint.map(|bits| id("endpoint", Some(bits))).transpose()?;
     Ok(DeliveryRecord {
         delivery: Delivery {
             id: DeliveryId::from_bits(delivery),
             event: EventId::from_bits(id("event", record.event)?),
             event_seq: record.event_seq,
             merchant: MerchantId::from_bits(merchant),
+            endpoint: EndpointId::from_bits(endpoint.unwrap_or(merchant)),
             payment: PaymentId::from_bits(id("payment", record.payment)?),
             trigger: code("trigger", record.trigger)?,
             attempts: record.attempts,

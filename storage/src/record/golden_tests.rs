@@ -12,7 +12,7 @@ use engine::{
     event_list::Epoch,
     fields::{Metadata, MetadataValue},
     hive::{Pack, PublicKey},
-    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EndpointId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, ChainPosition, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HbdPrice, HivePrice, Money},
@@ -23,8 +23,8 @@ use engine::{
     },
     time::Timestamp,
     webhook::{
-        Attempt, Delivery, DeliveryRecord, DeliveryState, DisableReason, EndpointHealth, EventType, Outcome, Secret,
-        Secrets, Subscriptions, Trigger,
+        Attempt, Delivery, DeliveryRecord, DeliveryState, DisableReason, EndpointDraft, EndpointHealth, EventType,
+        Outcome, Secret, Secrets, Subscriptions, Trigger,
     },
     x402,
     x402::{ClaimOutcome, ClaimRecord, Purpose},
@@ -37,7 +37,7 @@ use crate::{
         merchant::MerchantFacts,
         summary::{SUMMARY_LEN, Summary},
         transfer::transfer_key,
-        vault::Vault,
+        vault::{MasterKey, Vault},
         wire::{Damage, seal},
     },
 };
@@ -280,9 +280,8 @@ fn a_summary_has_these_bytes() {
     assert_eq!(summary_from_bytes(&newer), Err(Damage::Version { found: 2, known: 1 }));
 }
 
-#[test]
-fn a_merchant_has_these_bytes() {
-    let merchant = Merchant {
+fn full_merchant() -> Merchant {
+    Merchant {
         id: MerchantId::from_bits(1),
         version: 2,
         name: "Blue Mugs".to_owned(),
@@ -312,11 +311,38 @@ fn a_merchant_has_these_bytes() {
             current: Secret::from_random([1; 32]),
             previous: vec![(Secret::from_random([2; 32]), at(9_000))],
         },
+        endpoints: Vec::new(),
         ownership: Ownership {
             proof: Some(Proof::new(VerificationMethod::Operator, None, at(5))),
             ..Ownership::default()
         },
-    };
+    }
+}
+
+#[test]
+fn the_endpoints_of_a_merchant_are_read_as_they_were_stored() {
+    let merchant = full_merchant();
+    let events = ["refund.completed".to_owned()];
+    let draft = EndpointDraft::check("https://books.example/hook", "the books", &events, false).unwrap();
+    let [first, second] = [EndpointId::from_bits(8), EndpointId::from_bits(9)];
+    let secret = |n| Secret::from_random([n; 32]);
+    let merchant = merchant.with_endpoint(first, draft.clone(), secret(3), at(3_000)).unwrap();
+    let merchant = merchant.with_endpoint(second, draft, secret(4), at(4_000)).unwrap();
+    let merchant = merchant.with_endpoint_secret(second, secret(5), Some(at(9_000)), at(5_000)).unwrap();
+    let sealing = Vault::new(Some(MasterKey::new([1; 32])), None);
+    for (vault, is_plain) in [(Vault::default(), true), (sealing, false)] {
+        let bytes = merchant_to_bytes(merchant.clone(), &vault);
+        let read = merchant_from_bytes(merchant.id, &bytes, &vault).map(Arc::unwrap_or_clone);
+        assert_eq!((read, merchant_is_plain(&bytes)), (Ok(merchant.clone()), Ok(is_plain)));
+        let shown = merchant_to_json(merchant.id, &bytes).unwrap();
+        assert_eq!(shown["webhookEndpoints"][1]["id"], second.to_string());
+        assert!(!shown.to_string().contains("whsec_"), "{shown}");
+    }
+}
+
+#[test]
+fn a_merchant_has_these_bytes() {
+    let merchant = full_merchant();
     let vault = Vault::default();
     let bytes = merchant_to_bytes(merchant.clone(), &vault);
     assert_eq!(merchant_facts(&bytes), Ok(MerchantFacts::of(&merchant)));
@@ -341,7 +367,7 @@ fn an_event_has_these_bytes() {
         merchant: MerchantId::from_bits(2),
         payment: PaymentId::from_bits(3),
         kind: EventType::X402Settled,
-        delivery: Some(DeliveryId::from_bits(4)),
+        deliveries: vec![(EndpointId::from_bits(2), DeliveryId::from_bits(4))],
         at: at(1_000),
         body: b"{}".to_vec(),
         is_test: true,
@@ -352,6 +378,9 @@ fn an_event_has_these_bytes() {
         "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d30013803",
         |bytes| event_from_bytes((2, 17), bytes),
     );
+    let route = |endpoint, id| (EndpointId::from_bits(endpoint), DeliveryId::from_bits(id));
+    let event = EventRecord { deliveries: vec![route(2, 4), route(7, 5), route(8, 6)], ..event };
+    assert_eq!(event_from_bytes((2, 17), &event_to_bytes(&event)), Ok(event));
 }
 
 #[test]
@@ -368,6 +397,7 @@ fn a_delivery_has_these_bytes() {
         event: EventId::from_bits(1),
         event_seq: 17,
         merchant: MerchantId::from_bits(2),
+        endpoint: EndpointId::from_bits(2),
         payment: PaymentId::from_bits(3),
         trigger: Trigger::Manual,
         attempts: 19,

@@ -4,17 +4,17 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
-    ids::{KeyId, MerchantId},
+    ids::{EndpointId, KeyId, MerchantId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     ownership::PendingChange,
     time::Timestamp,
-    webhook::{Secret, Secrets, Subscriptions},
+    webhook::{Endpoint, EventTypes, Secret, Secrets, Subscriptions},
 };
 use prost::Message;
 
 use crate::record::{
     ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
-    vault::{Vault, plain_and_sealed},
+    vault::{StoredSecret, Vault, plain_and_sealed},
     wire::{Bits, Damage, account, array, id, seal, time, unseal},
 };
 
@@ -61,6 +61,35 @@ struct MerchantRecord {
     webhook_events: u32,
     #[prost(bool, tag = "23")]
     restart_enabled: bool,
+    #[prost(message, repeated, tag = "24")]
+    endpoints: Vec<EndpointRecord>,
+}
+
+/// An endpoint besides the one of `webhook_url`.
+#[derive(Clone, PartialEq, Message)]
+struct EndpointRecord {
+    #[prost(message, optional, tag = "1")]
+    id: Option<Bits>,
+    #[prost(string, tag = "2")]
+    url: String,
+    #[prost(string, tag = "3")]
+    description: String,
+    /// One bit for each type.
+    #[prost(uint32, tag = "4")]
+    events: u32,
+    #[prost(bool, tag = "5")]
+    is_enabled: bool,
+    #[prost(uint64, tag = "6")]
+    created_at_ms: u64,
+    #[prost(uint64, tag = "7")]
+    updated_at_ms: u64,
+    #[prost(string, tag = "8")]
+    secret: String,
+    #[prost(bytes = "vec", tag = "9")]
+    sealed_secret: Vec<u8>,
+    /// The last replaced secret first.
+    #[prost(message, repeated, tag = "10")]
+    previous_secrets: Vec<PreviousSecretRecord>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -147,11 +176,9 @@ const PREVIOUS_SECRET: &str = "previous secret";
 
 /// Returns the stored form of a merchant. Its id is the key and not repeated.
 pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
-    let (secret, sealed_secret) = plain_and_sealed(vault.seal(merchant.id, SECRET, merchant.secrets.current.reveal()));
-    let previous_secrets = merchant.secrets.previous.into_iter().map(|(secret, until)| {
-        let (secret, sealed) = plain_and_sealed(vault.seal(merchant.id, PREVIOUS_SECRET, secret.reveal()));
-        PreviousSecretRecord { secret, valid_until_ms: until.millis(), sealed }
-    });
+    let id = merchant.id;
+    let (secret, sealed_secret) = plain_and_sealed(vault.seal(id, SECRET, merchant.secrets.current.reveal()));
+    let previous_secrets = previous_to_records(merchant.secrets.previous, |text| vault.seal(id, PREVIOUS_SECRET, text));
     let record = MerchantRecord {
         version: merchant.version,
         name: merchant.name,
@@ -168,11 +195,89 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         updated_at_ms: merchant.updated_at.millis(),
         keys: merchant.keys.into_iter().map(key_to_record).collect(),
         secret,
-        previous_secrets: previous_secrets.collect(),
+        previous_secrets,
         sealed_secret,
         ownership: ownership_to_record(merchant.ownership),
+        endpoints: merchant.endpoints.into_iter().map(|endpoint| endpoint_to_record(id, endpoint, vault)).collect(),
     };
     seal(VERSION, &record)
+}
+
+/// Returns the stored form of replaced secrets.
+fn previous_to_records(
+    previous: Vec<(Secret, Timestamp)>,
+    seal: impl Fn(&str) -> StoredSecret,
+) -> Vec<PreviousSecretRecord> {
+    let records = previous.into_iter().map(|(secret, until)| {
+        let (secret, sealed) = plain_and_sealed(seal(secret.reveal()));
+        PreviousSecretRecord { secret, valid_until_ms: until.millis(), sealed }
+    });
+    records.collect()
+}
+
+fn endpoint_to_record(merchant: MerchantId, endpoint: Endpoint, vault: &Vault) -> EndpointRecord {
+    // A secret does not open for another endpoint of the merchant.
+    let [current, previous] = [SECRET, PREVIOUS_SECRET].map(|field| format!("{} {field}", endpoint.id));
+    let sealed = vault.seal(merchant, &current, endpoint.secrets.current.reveal());
+    let (secret, sealed_secret) = plain_and_sealed(sealed);
+    EndpointRecord {
+        id: Some(endpoint.id.bits().into()),
+        url: endpoint.url,
+        description: endpoint.description,
+        events: endpoint.events.bits(),
+        is_enabled: endpoint.is_enabled,
+        created_at_ms: endpoint.created_at.millis(),
+        updated_at_ms: endpoint.updated_at.millis(),
+        secret,
+        sealed_secret,
+        previous_secrets: previous_to_records(endpoint.secrets.previous, |text| vault.seal(merchant, &previous, text)),
+    }
+}
+
+fn endpoint_from_record(merchant: MerchantId, record: EndpointRecord, vault: &Vault) -> Result<Endpoint, Damage> {
+    let id = EndpointId::from_bits(id("endpoint id", record.id)?);
+    let [current, previous] = [SECRET, PREVIOUS_SECRET].map(|field| format!("{id} {field}"));
+    Ok(Endpoint {
+        id,
+        url: record.url,
+        description: record.description,
+        events: EventTypes::from_bits(record.events)
+            .ok_or_else(|| Damage::Value { field: "events", value: record.events.to_string() })?,
+        secrets: Secrets {
+            current: read_secret(vault, merchant, (&current, SECRET), record.secret, &record.sealed_secret)?,
+            previous: previous_from_records(vault, merchant, &previous, record.previous_secrets)?,
+        },
+        is_enabled: record.is_enabled,
+        created_at: time(record.created_at_ms),
+        updated_at: time(record.updated_at_ms),
+    })
+}
+
+/// Reads a secret; `field` is its place in the vault, and its name in an error.
+fn read_secret(
+    vault: &Vault,
+    merchant: MerchantId,
+    field: (&str, &'static str),
+    plain: String,
+    sealed: &[u8],
+) -> Result<Secret, Damage> {
+    let text = if sealed.is_empty() { plain } else { vault.open(merchant, field, sealed)? };
+    // The error must not contain the secret.
+    Secret::from_text(text).ok_or_else(|| Damage::Value { field: field.1, value: "the stored value".to_owned() })
+}
+
+fn previous_from_records(
+    vault: &Vault,
+    merchant: MerchantId,
+    field: &str,
+    records: Vec<PreviousSecretRecord>,
+) -> Result<Vec<(Secret, Timestamp)>, Damage> {
+    let read = |previous: PreviousSecretRecord| {
+        let place = (field, PREVIOUS_SECRET);
+        let secret = read_secret(vault, merchant, place, previous.secret, &previous.sealed)?;
+        Ok((secret, time(previous.valid_until_ms)))
+    };
+    records.into_iter().map(read).collect()
 }
 
 fn key_to_record(key: ApiKey) -> KeyRecord {
@@ -216,6 +321,13 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
             "expiresAt": key.expires_at.map(|at| at.to_string()),
         })
     });
+    let endpoints = record.endpoints.iter().map(|endpoint| {
+        let id = id("endpoint id", endpoint.id).map(EndpointId::from_bits);
+        serde_json::json!({
+            "id": id.map(|id| id.to_string()).ok(), "url": endpoint.url, "description": endpoint.description,
+            "enabled": endpoint.is_enabled, "createdAt": time(endpoint.created_at_ms).to_string(),
+        })
+    });
     Ok(serde_json::json!({
         "record": "merchant", "id": key.to_string(), "version": record.version, "name": record.name,
         "hiveAccount": account("hive_account", &record.hive_account)?.as_str(),
@@ -225,6 +337,7 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
         "x402Enabled": record.x402_enabled, "restartEnabled": record.restart_enabled, "isAdmin": record.is_admin,
         "createdAt": time(record.created_at_ms).to_string(), "updatedAt": time(record.updated_at_ms).to_string(),
         "keys": keys.collect::<Vec<_>>(),
+        "webhookEndpoints": endpoints.collect::<Vec<_>>(),
     }))
 }
 
@@ -236,8 +349,12 @@ pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) 
 /// Returns whether a stored merchant has an unencrypted secret.
 pub(crate) fn merchant_is_plain(bytes: &[u8]) -> Result<bool, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
-    let previous = record.previous_secrets.iter().any(|previous| !previous.secret.is_empty());
-    Ok(previous || !record.secret.is_empty())
+    let is_plain = |secret: &str, previous: &[PreviousSecretRecord]| {
+        !secret.is_empty() || previous.iter().any(|previous| !previous.secret.is_empty())
+    };
+    let mut endpoints = record.endpoints.iter();
+    Ok(is_plain(&record.secret, &record.previous_secrets)
+        || endpoints.any(|endpoint| is_plain(&endpoint.secret, &endpoint.previous_secrets)))
 }
 
 fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
@@ -246,14 +363,8 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
     if keys.is_empty() {
         return Err(Damage::Missing("key"));
     }
-    let secret = |field: &'static str, plain: String, sealed: &[u8]| {
-        let text = if sealed.is_empty() { plain } else { vault.open(key, field, sealed)? };
-        // The error must not contain the secret.
-        Secret::from_text(text).ok_or_else(|| Damage::Value { field, value: "the stored value".to_owned() })
-    };
-    let previous = record.previous_secrets.into_iter().map(|previous| {
-        Ok::<_, Damage>((secret(PREVIOUS_SECRET, previous.secret, &previous.sealed)?, time(previous.valid_until_ms)))
-    });
+    let endpoints = record.endpoints.into_iter().map(|endpoint| endpoint_from_record(key, endpoint, vault));
+    let endpoints = endpoints.collect::<Result<_, _>>()?;
     Ok(Merchant {
         id: key,
         version: record.version,
@@ -272,9 +383,10 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
         updated_at: time(record.updated_at_ms),
         keys,
         secrets: Secrets {
-            current: secret(SECRET, record.secret, &record.sealed_secret)?,
-            previous: previous.collect::<Result<_, _>>()?,
+            current: read_secret(vault, key, (SECRET, SECRET), record.secret, &record.sealed_secret)?,
+            previous: previous_from_records(vault, key, PREVIOUS_SECRET, record.previous_secrets)?,
         },
+        endpoints,
         ownership: ownership_from_record(record.ownership)?,
     })
 }

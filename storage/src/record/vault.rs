@@ -143,8 +143,14 @@ impl Vault {
         self.seal_at(&place(merchant, field), text)
     }
 
-    pub(crate) fn open(&self, merchant: MerchantId, field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
-        self.open_at(&place(merchant, field), field, sealed)
+    /// Opens a text that was sealed for a merchant's field; `name` is the field's name in the error.
+    pub(crate) fn open(
+        &self,
+        merchant: MerchantId,
+        (field, name): (&str, &'static str),
+        sealed: &[u8],
+    ) -> Result<String, Damage> {
+        self.open_at(&place(merchant, field), name, sealed)
     }
 
     /// Seals a secret of the installation, which belongs to no merchant.
@@ -165,11 +171,11 @@ impl Vault {
         }
     }
 
-    fn open_at(&self, place: &[u8], field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
+    fn open_at(&self, place: &[u8], name: &'static str, sealed: &[u8]) -> Result<String, Damage> {
         let keys = [&self.current, &self.previous].into_iter().flatten();
         let text = keys.into_iter().find_map(|key| key.open(place, sealed));
         let text = text.and_then(|text| String::from_utf8(text).ok());
-        text.ok_or_else(|| Damage::Value { field, value: "opened with this master key".to_owned() })
+        text.ok_or_else(|| Damage::Value { field: name, value: "opened with this master key".to_owned() })
     }
 }
 
@@ -206,19 +212,19 @@ mod tests {
         let vault = Vault::new(Some(key.clone()), None);
         let StoredSecret::Sealed(sealed) = vault.seal(one, "secret", "whsec_x") else { panic!("it is not sealed") };
         assert!(!sealed.windows(6).any(|bytes| bytes == b"whsec_"));
-        assert_eq!(vault.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
+        assert_eq!(vault.open(one, ("secret", "secret"), &sealed), Ok("whsec_x".to_owned()));
         for (merchant, field) in [(two, "secret"), (one, "previous secret")] {
-            assert!(vault.open(merchant, field, &sealed).is_err());
+            assert!(vault.open(merchant, (field, "secret"), &sealed).is_err());
         }
-        assert!(Vault::new(Some(other.clone()), None).open(one, "secret", &sealed).is_err());
+        assert!(Vault::new(Some(other.clone()), None).open(one, ("secret", "secret"), &sealed).is_err());
         let changing = Vault::new(Some(other), Some(key));
-        assert_eq!(changing.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
+        assert_eq!(changing.open(one, ("secret", "secret"), &sealed), Ok("whsec_x".to_owned()));
         for at in 0..sealed.len() {
             let mut damaged = sealed.clone();
             damaged[at] ^= 1;
-            assert!(vault.open(one, "secret", &damaged).is_err(), "byte {at}");
+            assert!(vault.open(one, ("secret", "secret"), &damaged).is_err(), "byte {at}");
         }
-        assert!(vault.open(one, "secret", &sealed[..20]).is_err());
+        assert!(vault.open(one, ("secret", "secret"), &sealed[..20]).is_err());
         assert!(!format!("{vault:?}").contains('1'));
     }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
@@ -35,28 +35,32 @@ pub struct DeliveryQuery {
     pub event: Option<EventId>,
     /// Only deliveries of this payment's events.
     pub payment: Option<PaymentId>,
+    /// Only deliveries to this endpoint.
+    pub endpoint: Option<EndpointId>,
 }
 
 /// Due work that a read excludes.
 #[derive(Debug, Clone, Default)]
 pub struct Passed {
-    /// The buckets of the merchants that are included.
+    /// The buckets of the endpoints that are included.
     pub buckets: Buckets,
-    /// Excluded merchants.
-    pub merchants: BTreeSet<MerchantId>,
+    /// Excluded endpoints.
+    pub endpoints: BTreeSet<EndpointId>,
     /// Excluded deliveries, such as those in progress.
     pub deliveries: BTreeSet<DeliveryId>,
 }
 
-/// The due deliveries of one merchant.
+/// The due deliveries of one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueWork {
-    /// The merchant.
+    /// The endpoint.
+    pub endpoint: EndpointId,
+    /// Its merchant.
     pub merchant: MerchantId,
     /// The merchant's record; none if there is none or it is damaged.
     pub record: Option<Arc<Merchant>>,
-    /// The health of its endpoint.
-    pub endpoint: EndpointHealth,
+    /// The health of the endpoint.
+    pub health: EndpointHealth,
     /// Deliveries, earliest due time first.
     pub deliveries: Vec<Due>,
 }
@@ -66,7 +70,7 @@ pub struct DueWork {
 pub struct Due {
     /// The delivery.
     pub delivery: Delivery,
-    /// Whether an earlier event of the same payment is not delivered yet.
+    /// Whether an earlier event of the same payment is not delivered to the endpoint yet.
     pub follows: bool,
 }
 
@@ -76,10 +80,10 @@ topic! {
         /// Returns at most `limit` deliveries that are due at or before `now`, earliest first.
         due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
 
-        /// Returns due deliveries of at most `merchants` merchants, at most `per_merchant` of each, without the
-        /// `passed` ones. The merchant with the earliest due delivery comes first. The cost does not depend on how many
-        /// deliveries a merchant has.
-        due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
+        /// Returns due deliveries of at most `endpoints` endpoints, at most `per_endpoint` of each, without the
+        /// `passed` ones. The endpoint with the earliest due delivery comes first. The cost does not depend on how many
+        /// deliveries an endpoint has.
+        due_work(now: Timestamp, endpoints: usize, per_endpoint: usize, passed: Passed) -> Vec<DueWork>;
 
         /// Returns the record of a merchant and one of its events. A damaged event is none.
         webhook_content(merchant: MerchantId, event_seq: u64) -> (Option<Arc<Merchant>>, Option<EventRecord>);
@@ -87,8 +91,8 @@ topic! {
         /// Returns the earliest due time after `now`.
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
 
-        /// Returns the health of a merchant's endpoint.
-        endpoint(merchant: MerchantId) -> EndpointHealth;
+        /// Returns the health of an endpoint.
+        endpoint(id: EndpointId) -> EndpointHealth;
 
         /// Returns a merchant's delivery.
         delivery(merchant: MerchantId, id: DeliveryId) -> Option<DeliveryRecord>;

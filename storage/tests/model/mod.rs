@@ -12,7 +12,7 @@ use engine::{
     account::AccountName,
     billing::{Month, Period, Sale, Schedule},
     idempotency::IdempotencyRecord,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
     payment::{Credit, Payment, Rate, State},
     time::Timestamp,
@@ -29,6 +29,7 @@ use crate::samples::*;
 
 mod tries;
 
+use tries::second_endpoint;
 pub(crate) use tries::{Try, batch_of, tries};
 
 #[derive(Debug, Clone, Default)]
@@ -39,7 +40,7 @@ pub(crate) struct Model {
     accounts: BTreeSet<AccountName>,
     events: BTreeMap<MerchantId, Vec<EventRecord>>,
     deliveries: BTreeMap<(MerchantId, DeliveryId), DeliveryRecord>,
-    endpoints: BTreeMap<MerchantId, EndpointHealth>,
+    endpoints: BTreeMap<EndpointId, EndpointHealth>,
     attempts: BTreeMap<EventId, Vec<Attempt>>,
     claims: Vec<ClaimRecord>,
     remembered: Vec<IdempotencyRecord>,
@@ -115,37 +116,41 @@ impl Model {
             }
             Write::Event(event) => {
                 let is_known = self.events.values().flatten().any(|known| known.id == event.id);
-                if is_known || self.deliveries.contains_key(&(event.merchant, event.delivery.unwrap())) {
+                let is_used = |(_, id): &(EndpointId, DeliveryId)| self.deliveries.contains_key(&(event.merchant, *id));
+                if is_known || event.deliveries.iter().any(is_used) {
                     return Err(conflict());
                 }
                 let list = self.events.entry(event.merchant).or_default();
                 let seq = list.len() as u64 + 1;
                 list.push(EventRecord { seq, ..event.clone() });
-                let delivery = Delivery {
-                    id: event.delivery.unwrap(),
-                    event: event.id,
-                    event_seq: seq,
-                    merchant: event.merchant,
-                    payment: event.payment,
-                    trigger: Trigger::Auto,
-                    attempts: 0,
-                    schedule_from: 0,
-                    due_at: event.at,
-                };
-                self.deliveries.insert((event.merchant, event.delivery.unwrap()), DeliveryRecord::new(delivery));
+                for (endpoint, id) in &event.deliveries {
+                    let delivery = Delivery {
+                        id: *id,
+                        event: event.id,
+                        event_seq: seq,
+                        merchant: event.merchant,
+                        endpoint: *endpoint,
+                        payment: event.payment,
+                        trigger: Trigger::Auto,
+                        attempts: 0,
+                        schedule_from: 0,
+                        due_at: event.at,
+                    };
+                    self.deliveries.insert((event.merchant, *id), DeliveryRecord::new(delivery));
+                }
             }
             Write::Attempt { delivery, attempt } => {
                 let taken = self.waiting(delivery)?;
                 *taken = taken.after(attempt);
                 self.attempts.entry(attempt.event).or_default().push(attempt.clone());
-                let endpoint = self.endpoints.entry(delivery.merchant).or_default();
+                let endpoint = self.endpoints.entry(delivery.endpoint).or_default();
                 *endpoint = endpoint.after(delivery, attempt);
             }
             Write::Undeliverable(delivery) => self.waiting(delivery)?.state = DeliveryState::Failed,
             Write::Hold { delivery, reason } => {
                 let applies = match reason {
                     HoldReason::Disabled => {
-                        let endpoint = self.endpoints.get(&delivery.merchant);
+                        let endpoint = self.endpoints.get(&delivery.endpoint);
                         endpoint.is_some_and(|endpoint| !endpoint.is_enabled())
                     }
                     HoldReason::NoEndpoint { merchant_version } => {
@@ -178,7 +183,7 @@ impl Model {
                     self.accounts.remove(account);
                 }
             }
-            Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
+            Write::EnableEndpoint { endpoint, .. } => drop(self.endpoints.remove(endpoint)),
             Write::Prune { .. } | Write::ForgetClaims(_) => unreachable!("pruning has tests of its own"),
             Write::Claim(claimed) => {
                 let by_tx = self.claims.iter().find(|c| c.tx_id == claimed.tx_id);
@@ -419,8 +424,15 @@ pub(crate) async fn compare(store: &impl Store, model: &Model) {
         let logged = model.deliveries.values().filter(|logged| logged.delivery.merchant == merchant);
         let mut newest_first: Vec<DeliveryRecord> = logged.cloned().collect();
         newest_first.reverse();
-        let query =
-            DeliveryQuery { merchant, before: None, limit: 1_000, states: Vec::new(), event: None, payment: None };
+        let query = DeliveryQuery {
+            merchant,
+            before: None,
+            limit: 1_000,
+            states: Vec::new(),
+            event: None,
+            payment: None,
+            endpoint: None,
+        };
         let list = async |query| store.deliveries(query).await.unwrap().items;
         assert_eq!(list(query.clone()).await, newest_first);
         for payment in newest_first.iter().map(|logged| logged.delivery.payment).collect::<BTreeSet<_>>() {
@@ -452,18 +464,24 @@ pub(crate) async fn compare(store: &impl Store, model: &Model) {
         let replayable = newest_first.iter().rev().filter(|logged| logged.is_replayable());
         let replayable: Vec<Delivery> = replayable.map(|logged| logged.delivery.clone()).collect();
         assert_eq!(store.replayable(merchant, DeliveryId::from_bits(0), 1_000).await.unwrap(), replayable);
-        let endpoint = model.endpoints.get(&merchant).cloned().unwrap_or_default();
-        assert_eq!(store.endpoint(merchant).await.unwrap(), endpoint);
+        for endpoint in [endpoint_id(owner), second_endpoint(owner)] {
+            let health = model.endpoints.get(&endpoint).cloned().unwrap_or_default();
+            assert_eq!(store.endpoint(endpoint).await.unwrap(), health);
+            let wanted = newest_first.iter().filter(|logged| logged.delivery.endpoint == endpoint).cloned();
+            let query = DeliveryQuery { endpoint: Some(endpoint), ..query.clone() };
+            assert_eq!(list(query).await, wanted.collect::<Vec<_>>());
+        }
         let last = model.events.get(&merchant).map_or(0, |list| list.len() as u64);
         assert_eq!(store.event_list(merchant).await.unwrap().tail.last, last);
     }
     for now in [at(20), Timestamp::MAX] {
         let mut found = Vec::new();
         for work in store.due_work(now, 1_000, 1_000, storage::Passed::default()).await.unwrap() {
-            assert_eq!(Some(&work.endpoint), model.endpoints.get(&work.merchant).or(Some(&EndpointHealth::default())));
+            assert_eq!(Some(&work.health), model.endpoints.get(&work.endpoint).or(Some(&EndpointHealth::default())));
             for due in work.deliveries {
                 let earlier = |other: &&Delivery| {
-                    (other.payment, other.trigger) == (due.delivery.payment, Trigger::Auto)
+                    (other.payment, other.endpoint) == (due.delivery.payment, work.endpoint)
+                        && other.trigger == Trigger::Auto
                         && other.event_seq < due.delivery.event_seq
                 };
                 let follows = due.delivery.trigger == Trigger::Auto && deliveries.iter().any(|other| earlier(&other));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::{
     billing::{Invoice, RawTier, Schedule, Tiers},
     idempotency::{IdempotencyRecord, Resource},
-    ids::DeliveryId,
+    ids::{DeliveryId, EndpointId},
     money::HivePrice,
     payment::{Claim, ClaimFinality, Credit, FeeMode, Finality, Rate, State},
     webhook::{Delivery, Trigger},
@@ -16,6 +16,11 @@ use storage::{Batch, Handling, HoldReason, Invoicing, Write};
 
 use super::Model;
 use crate::samples::*;
+
+/// Returns the second endpoint of a merchant.
+pub(super) fn second_endpoint(owner: u8) -> EndpointId {
+    EndpointId::from_bits(900 + u128::from(owner))
+}
 
 /// A write to try. Its content depends on what is stored.
 #[derive(Debug, Clone)]
@@ -28,7 +33,7 @@ pub(crate) enum Try {
     Hold { which: usize, wrong: u8 },
     Redeliver { which: usize, number: u64 },
     Replay { which: usize, again_at: u64 },
-    Enable { owner: u8 },
+    Enable { owner: u8, is_second: bool },
     Claim { number: u8, nonce: u8, facilitated: bool },
     ClaimOutcome { number: u8, from: usize, to: usize },
     Remember { key: u8, print: u8, day: u64 },
@@ -65,7 +70,7 @@ pub(crate) fn tries() -> impl Strategy<Value = Try> {
         1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Hold { which, wrong }),
         1 => (0..5usize, 0..60u64).prop_map(|(which, number)| Try::Redeliver { which, number }),
         1 => (0..9usize, 0..60u64).prop_map(|(which, again_at)| Try::Replay { which, again_at }),
-        1 => (1..3u8).prop_map(|owner| Try::Enable { owner }),
+        1 => (1..3u8, any::<bool>()).prop_map(|(owner, is_second)| Try::Enable { owner, is_second }),
         1 => (1..9u8, 1..9u8, flag())
             .prop_map(|(number, nonce, facilitated)| Try::Claim { number, nonce, facilitated }),
         1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::ClaimOutcome { number, from, to }),
@@ -141,8 +146,12 @@ impl Try {
                 Write::Merchant { merchant: Box::new(next), expected }
             }
             Self::Event { owner, number } => {
-                // A repeated event is rejected.
-                Write::Event(event(owner, number))
+                // A repeated event is rejected. Some are sent to a second endpoint, too.
+                let mut event = event(owner, number);
+                if number % 3 == 0 {
+                    event.deliveries.push((second_endpoint(owner), DeliveryId::new(at(number), [3; 10])));
+                }
+                Write::Event(event)
             }
             Self::Attempt { which, again_at, wrong } => {
                 let delivery = delivery(model, which, wrong)?;
@@ -176,7 +185,10 @@ impl Try {
                 let delivery = model.deliveries.values().nth(which)?.delivery.clone();
                 Write::Replay { delivery, at: at(again_at) }
             }
-            Self::Enable { owner } => Write::EnableEndpoint { merchant: merchant_id(owner) },
+            Self::Enable { owner, is_second } => {
+                let endpoint = if is_second { second_endpoint(owner) } else { endpoint_id(owner) };
+                Write::EnableEndpoint { merchant: merchant_id(owner), endpoint }
+            }
             Self::Claim { number, nonce, facilitated: for_others } => {
                 let nonce = format!("nonce {nonce}");
                 Write::Claim(if for_others { facilitated(number, &nonce) } else { claimed(number, &nonce) })

@@ -139,7 +139,7 @@ fn due_work_is_read_by_bucket() {
         let store = store().await;
         store.commit(register(&merchant(1))).await.unwrap();
         store.commit(Batch::of(Write::Event(event(1, 1)))).await.unwrap();
-        let Duty::Webhooks(bucket) = Duty::webhooks_of(merchant_id(1)) else { panic!("no bucket") };
+        let Duty::Webhooks(bucket) = Duty::webhooks_of(endpoint_id(1)) else { panic!("no bucket") };
         for (bucket, found) in [(bucket, 1), (bucket.wrapping_add(1), 0)] {
             let mut buckets = storage::Buckets::NONE;
             buckets.insert(bucket);

@@ -42,11 +42,11 @@ INSERT INTO events SELECT n.merchant_id, n.n + 1000, n.event_id, n.payment_id, t
     FROM numbers n, (SELECT * FROM events LIMIT 1) AS t;
 INSERT INTO event_lists SELECT o.id, {rows} + 1000, t.epoch, t.last_before_epoch FROM owners o, (SELECT * FROM event_lists LIMIT 1) AS t
     ON CONFLICT (merchant_id) DO UPDATE SET last_seq = excluded.last_seq;
-INSERT INTO deliveries SELECT n.merchant_id, n.delivery_id, 1, n.event_id, n.n + 1000, n.payment_id, t.trigger,
+INSERT INTO deliveries SELECT n.merchant_id, n.delivery_id, 1, n.merchant_id, n.event_id, n.n + 1000, n.payment_id, t.trigger,
         CASE WHEN n.n % 100 = 0 THEN 'pending' WHEN n.n % 500 = 1 THEN 'failed' ELSE 'delivered' END, 1,
         CASE WHEN n.n % 100 = 0 THEN '2025-11-20T14:00:00Z'::timestamptz + n.n * interval '1 second' END, t.record
     FROM numbers n, (SELECT * FROM deliveries WHERE state = 'pending' LIMIT 1) AS t;
-INSERT INTO outbox_heads SELECT id, 7, 1, '2025-11-20T14:00:00Z'::timestamptz + number * interval '1 second' FROM owners
+INSERT INTO outbox_heads SELECT id, id, 7, 1, '2025-11-20T14:00:00Z'::timestamptz + number * interval '1 second' FROM owners
     ON CONFLICT DO NOTHING;
 INSERT INTO attempts SELECT n.event_id, n.delivery_id, 1, n.merchant_id, t.outcome, t.started_at, t.record
     FROM numbers n, (SELECT * FROM attempts LIMIT 1) AS t;

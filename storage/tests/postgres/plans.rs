@@ -6,7 +6,7 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 use engine::{
     billing::Month,
     idempotency::{IdempotencyRecord, Resource},
-    ids::{DeliveryId, PaymentId},
+    ids::{DeliveryId, EndpointId, PaymentId},
     ledger::ChainPosition,
     money::{Currency, Money},
     payment::State,
@@ -239,10 +239,18 @@ async fn webhook_reads(store: &PostgresStore) {
     store.due_deliveries(at(1_000_000), 100).await.expect("a read");
     store.due_work(at(1_000_000), 50, 20, Passed::default()).await.expect("a read");
     store.next_delivery_after(at(100)).await.expect("a read");
-    store.endpoint(merchant).await.expect("a read");
+    store.endpoint(EndpointId::default_of(merchant)).await.expect("a read");
     store.webhook_content(merchant, 1).await.expect("a read");
     store.delivery(merchant, DeliveryId::new(at(1), [2; 10])).await.expect("a read");
-    let all = DeliveryQuery { merchant, before: None, limit: 50, states: Vec::new(), event: None, payment: None };
+    let all = DeliveryQuery {
+        merchant,
+        before: None,
+        limit: 50,
+        states: Vec::new(),
+        event: None,
+        payment: None,
+        endpoint: None,
+    };
     let queries = [
         all.clone(),
         DeliveryQuery { states: vec![DeliveryState::Failed], ..all.clone() },

@@ -4,7 +4,8 @@ use engine::{payment::State, webhook::EventType};
 use serde_json::{Map, Value, json};
 
 use super::shape::{
-    array, boolean, count, described, list, nullable, object, of_schema, optional, text, time, url, with, words,
+    array, boolean, count, described, list, nullable, object, of_schema, optional, reference, text, time, url, with,
+    words,
 };
 
 /// The events that are sent to merchants: their type, the operation's name, and a description.
@@ -102,12 +103,20 @@ pub(super) fn sent() -> Value {
 /// Adds every schema of webhooks.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("WebhookEndpoint", endpoint());
+    add("WebhookEndpoints", object(&[("endpoints", list("WebhookEndpoint"))]));
+    let types = EventType::ALL.map(EventType::as_str);
+    let events = || json!({ "type": "array", "items": words(&types), "minItems": 1 });
+    let purpose = [("description", nullable(text()))];
+    add("CreateWebhookEndpoint", with(object(&[("url", url()), ("events", events())]), &purpose));
+    let changes = [("url", url()), ("events", events()), ("enabled", boolean())];
+    add("UpdateWebhookEndpoint", with(optional(&changes), &purpose));
+    let made = [("webhookSecret", text()), ("endpoint", reference("WebhookEndpoint"))];
+    add("MadeWebhookEndpoint", object(&made));
     let replayed =
         [("replayed", described(count(), "The number of deliveries that are sent again.")), ("hasMore", boolean())];
     add("EnabledWebhook", with(endpoint(), &replayed));
     add("Replayed", object(&replayed));
     add("EnableWebhook", optional(&[("replaySince", nullable(time()))]));
-    let types = EventType::ALL.map(EventType::as_str);
     let statuses = State::ALL.map(State::as_str);
     add("TestWebhook", optional(&[("type", words(&types)), ("status", words(&statuses))]));
     add("ReplayWebhooks", object(&[("since", time())]));
@@ -119,8 +128,11 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
 
 fn endpoint() -> Value {
     object(&[
+        ("id", text()),
         ("merchantId", text()),
         ("url", nullable(url())),
+        ("description", text()),
+        ("events", array(words(&EventType::ALL.map(EventType::as_str)))),
         ("enabled", boolean()),
         ("status", words(&["none", "active", "failing", "disabled"])),
         ("disabledReason", nullable(text())),
@@ -134,6 +146,7 @@ fn endpoint() -> Value {
         ),
         ("lastSuccessAt", nullable(time())),
         ("lastFailureAt", nullable(time())),
+        ("createdAt", time()),
     ])
 }
 

@@ -11,7 +11,7 @@ use crate::facade::{
 };
 
 /// Maximum hours that the previous webhook secret also signs.
-const GRACE_MAX_HOURS: u32 = 168;
+pub(super) const GRACE_MAX_HOURS: u32 = 168;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,10 +84,16 @@ pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Secret<'a> {
+pub(super) struct Secret<'a> {
     webhook_secret: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_valid_until: Option<Text<engine::time::Timestamp>>,
+}
+
+impl<'a> Secret<'a> {
+    pub(super) fn of(webhook_secret: &'a str, previous_valid_until: Option<proto::time::Timestamp>) -> Self {
+        Self { webhook_secret, previous_valid_until: previous_valid_until.map(|at| Text(record::instant(at))) }
+    }
 }
 
 /// Rotates the webhook secret; the new one is returned only once.
@@ -98,9 +104,5 @@ pub(crate) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> 
     body.finish()?;
     let request = v1::RotateWebhookSecretRequest { merchant_id: id.to_owned(), grace_hours: Some(grace_hours) };
     let made = facade.engine.merchants().rotate_webhook_secret(call.caller.request(request)).await?.into_inner();
-    let body = Secret {
-        webhook_secret: &made.webhook_secret,
-        previous_valid_until: made.previous_valid_until.map(|at| Text(record::instant(at))),
-    };
-    Ok(response::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &Secret::of(&made.webhook_secret, made.previous_valid_until)))
 }

@@ -1,4 +1,4 @@
-//! Webhooks of a merchant: health of the endpoint, deliveries, and redelivery.
+//! Webhooks of a merchant: endpoints and their health, deliveries, and redelivery.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,6 +12,7 @@ use proto::{
 use serde::Serialize;
 use warp::reply::Response;
 
+use super::merchants::{GRACE_MAX_HOURS, Secret};
 use crate::facade::{
     http::{body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, response, state::Facade},
     record::{self, Text},
@@ -39,8 +40,11 @@ const SHOWN_BODY_MAX: usize = 65_536;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Endpoint<'a> {
+    id: &'a str,
     merchant_id: &'a str,
     url: Option<&'a str>,
+    description: &'a str,
+    events: Vec<&'static str>,
     enabled: bool,
     /// The state of the endpoint: `none`, `active`, `failing`, `disabled`.
     status: &'static str,
@@ -52,21 +56,25 @@ struct Endpoint<'a> {
     breaker_open: bool,
     last_success_at: Instant,
     last_failure_at: Instant,
+    created_at: Text<Timestamp>,
     #[serde(flatten)]
     replayed: Option<Replayed>,
 }
 
 impl<'a> Endpoint<'a> {
     fn of(endpoint: &'a v1::WebhookEndpoint) -> Self {
-        let status = match (&endpoint.url, endpoint.disabled_at, endpoint.failing_since) {
+        let status = match (&endpoint.url, endpoint.enabled, endpoint.failing_since) {
             (None, ..) => "none",
-            (_, Some(_), _) => "disabled",
+            (_, false, _) => "disabled",
             (.., Some(_)) => "failing",
             _ => "active",
         };
         Self {
+            id: &endpoint.id,
             merchant_id: &endpoint.merchant_id,
             url: endpoint.url.as_deref(),
+            description: &endpoint.description,
+            events: endpoint.events().filter_map(v1::EventType::rest_name).collect(),
             enabled: endpoint.enabled,
             status,
             disabled_reason: endpoint.disabled_reason().rest_name(),
@@ -77,6 +85,7 @@ impl<'a> Endpoint<'a> {
             breaker_open: endpoint.breaker_open,
             last_success_at: instant(endpoint.last_success_at),
             last_failure_at: instant(endpoint.last_failure_at),
+            created_at: Text(record::instant(endpoint.created_at)),
             replayed: None,
         }
     }
@@ -101,7 +110,6 @@ pub(crate) struct Delivery<'a> {
     id: &'a str,
     event_id: &'a str,
     merchant_id: &'a str,
-    /// A merchant has one endpoint, whose id is that of the merchant.
     endpoint_id: &'a str,
     trigger: &'static str,
     status: &'static str,
@@ -124,7 +132,7 @@ impl<'a> Delivery<'a> {
             id: &delivery.id,
             event_id: &delivery.event_id,
             merchant_id: &delivery.merchant_id,
-            endpoint_id: &delivery.merchant_id,
+            endpoint_id: &delivery.endpoint_id,
             trigger: trigger(delivery.trigger()),
             status: status.map_or("", |(word, _)| word),
             attempts: delivery.attempts,
@@ -199,20 +207,128 @@ struct List<'a> {
     next_cursor: Option<&'a str>,
 }
 
-/// Returns the health of the endpoint.
-pub(crate) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
+/// Returns the default endpoint and its health.
+pub(crate) async fn endpoint(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    health(facade, call, id, None).await
+}
+
+/// Returns an endpoint and its health.
+pub(crate) async fn endpoint_of(facade: &Facade, call: Call, id: &str, endpoint: &str) -> Result<Response, Refusal> {
+    health(facade, call, id, Some(endpoint)).await
+}
+
+async fn health(facade: &Facade, mut call: Call, id: &str, endpoint: Option<&str>) -> Result<Response, Refusal> {
+    let (merchant_id, endpoint_id) = (id.to_owned(), endpoint.map(str::to_owned));
+    let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id, endpoint_id });
     let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.into_record()?;
     Ok(response::json(StatusCode::OK, &Endpoint::of(&endpoint)))
 }
 
-/// Enables the endpoint, and replays held events since a time if requested.
-pub(crate) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+#[derive(Serialize)]
+struct Endpoints<'a> {
+    endpoints: Vec<Endpoint<'a>>,
+}
+
+fn listed(endpoints: &[v1::WebhookEndpoint]) -> Response {
+    response::json(StatusCode::OK, &Endpoints { endpoints: endpoints.iter().map(Endpoint::of).collect() })
+}
+
+/// Lists the endpoints, the default one first.
+pub(crate) async fn endpoints(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::ListWebhookEndpointsRequest { merchant_id: id.to_owned() });
+    call.no_parameters()?;
+    let list = facade.engine.webhook_endpoints().list_webhook_endpoints(request).await?.into_inner();
+    Ok(listed(&list.endpoints))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Made<'a> {
+    webhook_secret: &'a str,
+    endpoint: Endpoint<'a>,
+}
+
+/// Returns the numbers of event types. Unknown words are left to the engine, which reports them together with other
+/// wrong fields.
+fn event_types(words: &[String]) -> Vec<i32> {
+    words.iter().map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()).collect()
+}
+
+/// Creates an endpoint, whose secret is returned only once.
+pub(crate) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let request = v1::CreateWebhookEndpointRequest {
+        merchant_id: id.to_owned(),
+        url: body.text("url"),
+        description: body.optional_text("description").unwrap_or_default(),
+        events: event_types(&body.texts("events")),
+    };
+    body.finish()?;
+    let request = call.caller.request(request);
+    let made = facade.engine.webhook_endpoints().create_webhook_endpoint(request).await?.into_inner();
+    let endpoint = made.endpoint.unwrap_or_default();
+    let made = Made { webhook_secret: &made.webhook_secret, endpoint: Endpoint::of(&endpoint) };
+    Ok(response::json(StatusCode::CREATED, &made))
+}
+
+/// Changes an endpoint; only the fields of the body change.
+pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str, endpoint: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let events = body.maybe_texts("events").map(|words| v1::WebhookEventTypes { types: event_types(&words) });
+    let request = v1::UpdateWebhookEndpointRequest {
+        merchant_id: id.to_owned(),
+        endpoint_id: endpoint.to_owned(),
+        url: body.maybe_text("url"),
+        description: body.change("description").map(Option::unwrap_or_default),
+        events,
+        enabled: body.maybe_bool("enabled"),
+    };
+    body.finish()?;
+    let request = call.caller.request(request);
+    let endpoint = facade.engine.webhook_endpoints().update_webhook_endpoint(request).await?.into_record()?;
+    Ok(response::json(StatusCode::OK, &Endpoint::of(&endpoint)))
+}
+
+/// Deletes an endpoint and returns the remaining ones.
+pub(crate) async fn remove(facade: &Facade, mut call: Call, id: &str, endpoint: &str) -> Result<Response, Refusal> {
+    let (merchant_id, endpoint_id) = (id.to_owned(), endpoint.to_owned());
+    let request = call.with_key()?.request(v1::DeleteWebhookEndpointRequest { merchant_id, endpoint_id });
+    let list = facade.engine.webhook_endpoints().delete_webhook_endpoint(request).await?.into_inner();
+    Ok(listed(&list.endpoints))
+}
+
+/// Rotates the secret of an endpoint; the new one is returned only once.
+pub(crate) async fn rotate(facade: &Facade, mut call: Call, id: &str, endpoint: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.optional_json().await?;
+    let grace_hours = body.optional_integer("graceHours", 0..=GRACE_MAX_HOURS).unwrap_or(0);
+    body.finish()?;
+    let (merchant_id, endpoint_id, grace_hours) = (id.to_owned(), endpoint.to_owned(), Some(grace_hours));
+    let request = v1::RotateWebhookEndpointSecretRequest { merchant_id, endpoint_id, grace_hours };
+    let request = call.caller.request(request);
+    let made = facade.engine.webhook_endpoints().rotate_webhook_endpoint_secret(request).await?.into_inner();
+    Ok(response::json(StatusCode::OK, &Secret::of(&made.webhook_secret, made.previous_valid_until)))
+}
+
+/// Enables the default endpoint, and replays held events since a time if requested.
+pub(crate) async fn enable(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    enabled(facade, call, id, None).await
+}
+
+/// Enables an endpoint, and replays held events since a time if requested.
+pub(crate) async fn enable_of(facade: &Facade, call: Call, id: &str, endpoint: &str) -> Result<Response, Refusal> {
+    enabled(facade, call, id, Some(endpoint)).await
+}
+
+async fn enabled(facade: &Facade, mut call: Call, id: &str, endpoint: Option<&str>) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
     let replay_since = since(&mut body, "replaySince");
     body.finish()?;
-    let request = v1::EnableWebhookEndpointRequest { merchant_id: id.to_owned(), replay_since };
+    let (merchant_id, endpoint_id) = (id.to_owned(), endpoint.map(str::to_owned));
+    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since, endpoint_id };
     let request = call.caller.request(request);
     let enabled = facade.engine.webhook_endpoints().enable_webhook_endpoint(request).await?.into_inner();
     let endpoint = enabled.endpoint.unwrap_or_default();
@@ -229,7 +345,7 @@ pub(crate) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<
         body.wrong::<()>("since", "is required");
     }
     body.finish()?;
-    let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since };
+    let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since, endpoint_id: None };
     let made = facade.engine.webhook_endpoints().replay_webhooks(call.caller.request(request)).await?.into_inner();
     Ok(response::json(StatusCode::OK, &Replayed::from(made)))
 }
@@ -250,8 +366,17 @@ fn one_of(word: &str, known: &[&'static str]) -> String {
     }
 }
 
-/// Sends a test event and returns its delivery.
-pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+/// Sends a test event to the default endpoint and returns its delivery.
+pub(crate) async fn test(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    tested(facade, call, id, None).await
+}
+
+/// Sends a test event to an endpoint and returns its delivery.
+pub(crate) async fn test_of(facade: &Facade, call: Call, id: &str, endpoint: &str) -> Result<Response, Refusal> {
+    tested(facade, call, id, Some(endpoint)).await
+}
+
+async fn tested(facade: &Facade, mut call: Call, id: &str, endpoint: Option<&str>) -> Result<Response, Refusal> {
     call.with_key()?;
     call.caller.idempotency_key = call.idempotency_key()?;
     let mut body = call.optional_json().await?;
@@ -271,7 +396,8 @@ pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
         status.map(i32::from)
     });
     body.finish()?;
-    let request = v1::SendTestWebhookRequest { merchant_id: id.to_owned(), r#type: kind, status };
+    let (merchant_id, endpoint_id) = (id.to_owned(), endpoint.map(str::to_owned));
+    let request = v1::SendTestWebhookRequest { merchant_id, r#type: kind, status, endpoint_id };
     let request = call.caller.request(request);
     delivery_response(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
 }
@@ -281,8 +407,16 @@ pub(crate) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     call.with_key()?;
     let mut query = call.query();
     let (page_size, page_token) = (query.limit(), query.cursor());
-    let v1::ExportWebhookDeliveriesRequest { merchant_id, states, event_id, payment_id } = filter(&mut query, id);
-    let request = v1::ListWebhookDeliveriesRequest { merchant_id, page_size, page_token, states, event_id, payment_id };
+    let filter = filter(&mut query, id);
+    let request = v1::ListWebhookDeliveriesRequest {
+        merchant_id: filter.merchant_id,
+        page_size,
+        page_token,
+        states: filter.states,
+        event_id: filter.event_id,
+        payment_id: filter.payment_id,
+        endpoint_id: filter.endpoint_id,
+    };
     query.finish()?;
     let request = call.caller.request(request);
     let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
@@ -297,6 +431,7 @@ pub(crate) fn filter(query: &mut Query, id: &str) -> v1::ExportWebhookDeliveries
         states: states(query),
         event_id: query.get("eventId").map(str::to_owned),
         payment_id: query.get("paymentId").map(str::to_owned),
+        endpoint_id: query.get("endpointId").map(str::to_owned),
     }
 }
 

@@ -63,10 +63,11 @@ const MERCHANT_FILTERS: [Parameter; 3] = [
     ("flagged", "boolean", "`true`: only merchants on a compliance hold; `false`: only others."),
 ];
 /// Filters of webhook deliveries.
-const DELIVERY_FILTERS: [Parameter; 3] = [
+const DELIVERY_FILTERS: [Parameter; 4] = [
     ("status", "text", "Only these statuses, separated by commas: pending, held, delivered, failed."),
     ("eventId", "text", "Only deliveries of this event."),
     ("paymentId", "text", "Only deliveries of this payment's events."),
+    ("endpointId", "text", "Only deliveries to this endpoint."),
 ];
 
 /// Concatenates two lists of parameters into an array of `N`.
@@ -85,14 +86,14 @@ const FILTERS: &[Parameter] = &join::<12>(&join::<10>(&[PAGE, LIMIT, CURSOR], &P
 const EXPORT: &[Parameter] = &join::<10>(&join::<9>(&FILE, &PAYMENT_FILTERS), &[SEARCH]);
 const MERCHANTS: &[Parameter] = &join::<5>(&[PAGE, LIMIT], &MERCHANT_FILTERS);
 const MERCHANT_EXPORT: &[Parameter] = &join::<5>(&FILE, &MERCHANT_FILTERS);
-const DELIVERIES: &[Parameter] = &join::<5>(
+const DELIVERIES: &[Parameter] = &join::<6>(
     &[
         ("cursor", "text", "The `nextCursor` of the previous response."),
         ("limit", "limit", "Maximum number of deliveries; default 20."),
     ],
     &DELIVERY_FILTERS,
 );
-const DELIVERY_EXPORT: &[Parameter] = &join::<5>(&FILE, &DELIVERY_FILTERS);
+const DELIVERY_EXPORT: &[Parameter] = &join::<6>(&FILE, &DELIVERY_FILTERS);
 
 const READ: &str = "payments:read";
 const WRITE: &str = "payments:write";
@@ -143,6 +144,14 @@ const OF_MERCHANTS: &[Route] = &[
     delete("/api/public/merchants/{id}/pending-account", "Cancel a pending change of the Hive account", to!(ownership::cancel, id)).id("merchants.cancelAccountChange").key(PAYOUT).responds(&[(200, Json("Merchant"))]).errors(&[409]),
     get("/api/public/merchants/{id}/webhook", "Get the health of the webhook endpoint", to!(webhooks::endpoint, id)).id("webhooks.getEndpoint").key(READ).responds(&[(200, Json("WebhookEndpoint"))]),
     post("/api/public/merchants/{id}/webhook-enable", "Enable the webhook endpoint", to!(webhooks::enable, id)).id("webhooks.enable").key(MERCHANT).optional_body("EnableWebhook").responds(&[(200, Json("EnabledWebhook"))]).errors(&[409]),
+    get("/api/public/merchants/{id}/webhook-endpoints", "List webhook endpoints with their health", to!(webhooks::endpoints, id)).id("webhookEndpoints.list").key(READ).responds(&[(200, Json("WebhookEndpoints"))]),
+    post("/api/public/merchants/{id}/webhook-endpoints", "Create a webhook endpoint; its secret is returned only once", to!(webhooks::create, id)).id("webhookEndpoints.create").key(MERCHANT).body("CreateWebhookEndpoint").responds(&[(201, Json("MadeWebhookEndpoint"))]).errors(&[409]),
+    get("/api/public/merchants/{id}/webhook-endpoints/{endpoint}", "Get a webhook endpoint with its health", to!(webhooks::endpoint_of, id, part)).id("webhookEndpoints.get").key(READ).responds(&[(200, Json("WebhookEndpoint"))]),
+    put("/api/public/merchants/{id}/webhook-endpoints/{endpoint}", "Update a webhook endpoint; only the fields of the body change", to!(webhooks::update, id, part)).id("webhookEndpoints.update").key(MERCHANT).body("UpdateWebhookEndpoint").responds(&[(200, Json("WebhookEndpoint"))]),
+    delete("/api/public/merchants/{id}/webhook-endpoints/{endpoint}", "Delete a webhook endpoint", to!(webhooks::remove, id, part)).id("webhookEndpoints.delete").key(MERCHANT).responds(&[(200, Json("WebhookEndpoints"))]),
+    post("/api/public/merchants/{id}/webhook-endpoints/{endpoint}/secret", "Rotate the secret of a webhook endpoint; the new one is returned only once", to!(webhooks::rotate, id, part)).id("webhookEndpoints.rotateSecret").key(MERCHANT).optional_body("RotateSecret").responds(&[(200, Json("Secret"))]).errors(&[409]),
+    post("/api/public/merchants/{id}/webhook-endpoints/{endpoint}/enable", "Enable a webhook endpoint", to!(webhooks::enable_of, id, part)).id("webhookEndpoints.enable").key(MERCHANT).optional_body("EnableWebhook").responds(&[(200, Json("EnabledWebhook"))]).errors(&[409]),
+    post("/api/public/merchants/{id}/webhook-endpoints/{endpoint}/test", "Send a test event to a webhook endpoint", to!(webhooks::test_of, id, part)).rates(Rates::WebhookTest).id("webhookEndpoints.test").key(MERCHANT).optional_body("TestWebhook").idempotent().responds(&[(200, Json("Delivery"))]).errors(&[409]),
     post("/api/public/merchants/{id}/webhook-replay", "Redeliver held and failed webhooks since a time", to!(webhooks::replay, id)).id("webhooks.replay").key(MERCHANT).body("ReplayWebhooks").responds(&[(200, Json("Replayed"))]).errors(&[409]),
     post("/api/public/merchants/{id}/webhook-test", "Send a test event", to!(webhooks::test, id)).rates(Rates::WebhookTest).id("webhooks.test").key(MERCHANT).optional_body("TestWebhook").idempotent().responds(&[(200, Json("Delivery"))]).errors(&[409]),
     get("/api/public/merchants/{id}/webhook-deliveries", "List webhook deliveries, newest first", to!(webhooks::deliveries, id)).id("webhookDeliveries.list").key(READ)

@@ -8,7 +8,7 @@ pub(super) async fn delivery_difference(
     (first, count): (usize, usize),
 ) -> Result<Difference, ReadError> {
     for expected in model.deliveries.values().skip(first).take(count) {
-        let Delivery { merchant, id, event, payment, .. } = expected.delivery;
+        let Delivery { merchant, id, event, payment, endpoint, .. } = expected.delivery;
         if store.delivery(merchant, id).await?.as_ref() != Some(expected) {
             return Ok(Some(format!("delivery {id} should be {expected:?}")));
         }
@@ -22,11 +22,13 @@ pub(super) async fn delivery_difference(
             states: vec![expected.state],
             event: None,
             payment: Some(payment),
+            endpoint: None,
         };
         for query in [
             DeliveryQuery { payment: None, ..query.clone() },
             query.clone(),
-            DeliveryQuery { event: Some(event), ..query },
+            DeliveryQuery { event: Some(event), ..query.clone() },
+            DeliveryQuery { payment: None, endpoint: Some(endpoint), ..query },
         ] {
             if let Some(text) = delivery_list_difference(store, model, query).await? {
                 return Ok(Some(text));
@@ -47,6 +49,7 @@ async fn delivery_list_difference(
             && query.states.contains(&record.state)
             && query.payment.is_none_or(|payment| payment == record.delivery.payment)
             && query.event.is_none_or(|event| event == record.delivery.event)
+            && query.endpoint.is_none_or(|endpoint| endpoint == record.delivery.endpoint)
     };
     let expected: Vec<_> = model.deliveries.values().rev().filter(is_wanted).take(query.limit).collect();
     Ok((!found.iter().eq(expected.iter().copied()))

@@ -139,8 +139,8 @@ impl Group<'_> {
                 duties::check_duty(self, *duty, *engine, *is_taken, *expected, overlay)
             }
             Step::OnDuty { duty, term } => duties::check_term(self, *duty, *term, overlay),
-            Step::EnableEndpoint(merchant) => {
-                overlay.enabled.insert(merchant.bits());
+            Step::EnableEndpoint(endpoint) => {
+                overlay.enabled.insert(endpoint.bits());
                 Ok(Ok(()))
             }
             Step::Audit(_) | Step::Unwatch(_) | Step::Prune { .. } => Ok(Ok(())),
@@ -397,7 +397,7 @@ impl Group<'_> {
             Step::Remember { remembered, before, .. } => self.write_remembered(&remembered, before),
             Step::Forget { made_before } => self.forget(made_before),
             Step::Delivery(step) => outbox::apply_delivery(self, &step),
-            Step::EnableEndpoint(merchant) => outbox::reset_endpoint(self, merchant),
+            Step::EnableEndpoint(endpoint) => outbox::reset_endpoint(self, endpoint),
             Step::Unwatch(account) => accounts::unwatch(self, &account),
             Step::ForgetClaims { tx_ids, names } => claims::forget(self, &tx_ids, &names),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),

@@ -38,7 +38,7 @@ pub(crate) struct Group<'t> {
     pub(crate) days: BTreeMap<DayKey, DaySums>,
     /// The ends of merchants' event lists, written once at the end.
     pub(crate) event_tails: BTreeMap<u128, Tail>,
-    /// Merchants whose outbox queues changed. The heads of their queues are written once at the end.
+    /// Endpoints whose outbox queues changed. The heads of their queues are written once at the end.
     pub(crate) queues: Queues,
     /// Compliance statuses, written once at the end.
     pub(crate) compliance: BTreeMap<u128, CachedCompliance>,
@@ -89,7 +89,7 @@ pub(crate) struct Overlay {
     pub(crate) rate_at: Option<Timestamp>,
     /// When days were reconciled, by the start of the day.
     pub(crate) days_checked: BTreeMap<u64, Timestamp>,
-    /// Merchants whose endpoints an earlier step enables.
+    /// Endpoints that an earlier step enables.
     pub(crate) enabled: BTreeSet<u128>,
 }
 
@@ -175,5 +175,5 @@ pub(crate) struct TransferKeys {
     pub(crate) places: BTreeSet<(u128, u64)>,
 }
 
-/// The merchants whose outbox queues a group changed.
+/// The endpoints whose outbox queues a group changed.
 pub(crate) type Queues = BTreeSet<u128>;

@@ -1,11 +1,11 @@
-//! The outbox: pending deliveries, a queue for each merchant, ordered by due time.
+//! The outbox: pending deliveries, a queue for each endpoint, ordered by due time.
 //!
 //! The records of deliveries are in [`crate::embedded::tables::DELIVERIES`], where they remain as a log; the outbox and
-//! its heads are indexes. One more index holds the earliest due time of every merchant, so that finding due work does
-//! not depend on the length of any merchant's queue.
+//! its heads are indexes. One more index holds the earliest due time of every endpoint, so that finding due work does
+//! not depend on the length of any queue.
 
 use engine::{
-    ids::{DeliveryId, MerchantId},
+    ids::{DeliveryId, EndpointId},
     mutant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, Trigger},
@@ -21,7 +21,7 @@ use crate::{
         },
         fault::Fault,
         read::deliveries,
-        tables::{DeliveryKey, OutboxKey},
+        tables::{DeliveryKey, OutboxKey, PendingKey},
     },
     record,
 };
@@ -36,7 +36,12 @@ fn key_of(delivery: &Delivery) -> DeliveryKey {
 
 /// Returns the key of a pending delivery in the outbox.
 fn place_of(delivery: &Delivery) -> OutboxKey {
-    (delivery.merchant.bits(), delivery.due_at.millis(), delivery.event_seq, delivery.id.bits())
+    (delivery.endpoint.bits(), delivery.due_at.millis(), delivery.event_seq, delivery.id.bits())
+}
+
+/// Returns the key of a pending delivery among those of its payment.
+fn pending_of(delivery: &Delivery) -> PendingKey {
+    (delivery.payment.bits(), delivery.endpoint.bits(), delivery.event_seq, delivery.id.bits())
 }
 
 /// Returns a delivery's record, including the changes of earlier steps of the batch.
@@ -57,7 +62,7 @@ pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut
     if overlay.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
         return conflict(format_args!("event {}", step.id));
     }
-    if let Some(delivery) = step.delivery(0) {
+    for delivery in step.deliveries(0) {
         let key = key_of(&delivery);
         if logged(group, overlay, key)?.is_some() {
             return conflict(format_args!("event {}", step.id));
@@ -85,20 +90,21 @@ pub(crate) fn check_delivery(group: &mut Group<'_>, step: &DeliveryStep, overlay
         return conflict(format_args!("delivery {}", delivery.id));
     }
     if let DeliveryStep::Hold { reason, .. } = step
-        && !applies(group, overlay, delivery.merchant, *reason)?
+        && !applies(group, overlay, delivery, *reason)?
     {
-        return conflict(format_args!("the endpoint of merchant {}", delivery.merchant));
+        return conflict(format_args!("endpoint {}", delivery.endpoint));
     }
     overlay.deliveries.insert(key, after_step(step, before));
     Ok(Ok(()))
 }
 
-/// Returns whether a reason for holding deliveries applies to a merchant.
-fn applies(group: &Group<'_>, overlay: &Overlay, merchant: MerchantId, reason: HoldReason) -> Result<bool, Fault> {
+/// Returns whether a reason for holding a delivery applies.
+fn applies(group: &Group<'_>, overlay: &Overlay, delivery: &Delivery, reason: HoldReason) -> Result<bool, Fault> {
+    let Delivery { endpoint, merchant, .. } = *delivery;
     match reason {
         HoldReason::Disabled => {
-            let endpoint = deliveries::endpoint(group.tables.snapshot(), merchant)?;
-            Ok(!endpoint.is_enabled() && !overlay.enabled.contains(&merchant.bits()) || mutant!("held-though-enabled"))
+            let health = deliveries::health(group.tables.snapshot(), endpoint)?;
+            Ok(!health.is_enabled() && !overlay.enabled.contains(&endpoint.bits()) || mutant!("held-though-enabled"))
         }
         HoldReason::NoEndpoint { merchant_version } => {
             let stored = match overlay.merchants.get(&merchant.bits()) {
@@ -128,7 +134,7 @@ fn after_step(step: &DeliveryStep, before: Option<DeliveryRecord>) -> DeliveryRe
     }
 }
 
-/// Appends an event to its merchant's list and inserts its delivery into the outbox, due at once.
+/// Appends an event to its merchant's list and inserts its deliveries into the outbox, due at once.
 pub(crate) fn insert_event(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
     let merchant = event.merchant.bits();
     let epoch = group.epoch()?;
@@ -142,8 +148,7 @@ pub(crate) fn insert_event(group: &mut Group<'_>, event: &EventStep) -> Result<(
     group.tables.events().insert((merchant, seq), event.record.as_slice());
     group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
     group.tables.event_times().insert((event.at.millis(), event.id.bits()), ());
-    let Some(delivery) = event.delivery(seq) else { return Ok(()) };
-    put(group, None, &DeliveryRecord::new(delivery))
+    event.deliveries(seq).try_for_each(|delivery| put(group, None, &DeliveryRecord::new(delivery)))
 }
 
 /// Applies a step of a delivery.
@@ -152,7 +157,7 @@ pub(crate) fn apply_delivery(group: &mut Group<'_>, step: &DeliveryStep) -> Resu
     let before = stored(group, key_of(delivery))?;
     if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
         group.tables.outbox().remove(place_of(&before.delivery))?;
-        group.queues.insert(before.delivery.merchant.bits());
+        group.queues.insert(before.delivery.endpoint.bits());
     }
     if let DeliveryStep::Attempt { attempt, key, record, .. } = step {
         group.tables.attempts().insert(*key, record.as_slice());
@@ -172,48 +177,46 @@ fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRe
     indexes::list_delivery(group, before, logged)?;
     let delivery = &logged.delivery;
     group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());
-    let pending_deliveries = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
     if logged.state == DeliveryState::Pending {
         if mutant!("event-without-delivery") && delivery.attempts == 0 {
             return Ok(());
         }
-        group.tables.outbox().insert(place_of(delivery), ());
-        group.queues.insert(delivery.merchant.bits());
+        group.tables.outbox().insert(place_of(delivery), delivery.merchant.bits());
+        group.queues.insert(delivery.endpoint.bits());
         if delivery.trigger == Trigger::Auto {
-            group.tables.pending_deliveries().insert(pending_deliveries, ());
+            group.tables.pending_deliveries().insert(pending_of(delivery), ());
         }
     } else if delivery.trigger == Trigger::Auto {
-        group.tables.pending_deliveries().remove(pending_deliveries)?;
+        group.tables.pending_deliveries().remove(pending_of(delivery))?;
     }
     Ok(())
 }
 
 fn update_endpoint(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
-    let merchant = delivery.merchant;
     let endpoints = group.tables.endpoints();
     // A damaged health record starts over.
-    let before = deliveries::endpoint(group.tables.snapshot(), merchant)?;
+    let before = deliveries::health(group.tables.snapshot(), delivery.endpoint)?;
     let after = before.after(delivery, attempt);
-    endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice());
+    endpoints.insert(delivery.endpoint.bits(), record::endpoint_to_bytes(&after).as_slice());
     Ok(())
 }
 
 /// Resets the health of an endpoint.
-pub(crate) fn reset_endpoint(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
-    group.tables.endpoints().remove(merchant.bits())?;
+pub(crate) fn reset_endpoint(group: &mut Group<'_>, endpoint: EndpointId) -> Result<(), Fault> {
+    group.tables.endpoints().remove(endpoint.bits())?;
     Ok(())
 }
 
 /// Writes the earliest due time of every changed queue.
 pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
-    for merchant in std::mem::take(&mut group.queues) {
-        let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
+    for endpoint in std::mem::take(&mut group.queues) {
+        let queue = (endpoint, 0, 0, 0)..=(endpoint, u64::MAX, u64::MAX, u128::MAX);
         let first = group.tables.outbox().range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
         let heads = group.tables.outbox_heads();
-        let before = match heads.skip_damaged(heads.get(merchant))? {
+        let before = match heads.skip_damaged(heads.get(endpoint))? {
             Some(before) => before.map(|due_ms| due_ms.value()),
             None => {
-                remove_head(group, merchant)?;
+                remove_head(group, endpoint)?;
                 None
             }
         };
@@ -221,27 +224,27 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
             continue;
         }
         if let Some(due_ms) = before {
-            group.tables.outbox_due().remove((due_ms, merchant))?;
+            group.tables.outbox_due().remove((due_ms, endpoint))?;
         }
         match first {
             Some(due_ms) => {
-                group.tables.outbox_heads().insert(merchant, due_ms);
-                group.tables.outbox_due().insert((due_ms, merchant), ());
+                group.tables.outbox_heads().insert(endpoint, due_ms);
+                group.tables.outbox_due().insert((due_ms, endpoint), ());
             }
-            None => group.tables.outbox_heads().remove(merchant)?,
+            None => group.tables.outbox_heads().remove(endpoint)?,
         }
     }
     Ok(())
 }
 
 /// Removes the due times of a queue whose head is damaged.
-fn remove_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
-    group.tables.outbox_heads().remove(merchant)?;
+fn remove_head(group: &mut Group<'_>, endpoint: u128) -> Result<(), Fault> {
+    group.tables.outbox_heads().remove(endpoint)?;
     let due = group.tables.outbox_due();
     let mut places = Vec::new();
     for entry in due.iter()? {
         let place = entry?.0.value();
-        if place.1 == merchant {
+        if place.1 == endpoint {
             places.push(place);
         }
     }

@@ -6,7 +6,7 @@ use engine::{
     compliance,
     event_list::Epoch,
     idempotency::IdempotencyRecord,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     ledger::{ChainPosition, TxId},
     merchant::Merchant,
     mutant,
@@ -71,7 +71,7 @@ pub(crate) enum Step {
         made_before: Timestamp,
     },
     Delivery(DeliveryStep),
-    EnableEndpoint(MerchantId),
+    EnableEndpoint(EndpointId),
     Unwatch(AccountName),
     ForgetClaims {
         tx_ids: Vec<TxId>,
@@ -286,7 +286,7 @@ pub(crate) struct EventStep {
     pub(crate) id: EventId,
     pub(crate) merchant: MerchantId,
     payment: PaymentId,
-    delivery: Option<DeliveryId>,
+    deliveries: Vec<(EndpointId, DeliveryId)>,
     pub(crate) at: Timestamp,
     is_test: bool,
     pub(crate) record: Vec<u8>,
@@ -298,20 +298,21 @@ impl EventStep {
             id: event.id,
             merchant: event.merchant,
             payment: event.payment,
-            delivery: event.delivery,
+            deliveries: event.deliveries.clone(),
             at: event.at,
             is_test: event.is_test,
             record: record::event_to_bytes(event),
         }
     }
 
-    /// Returns its delivery, due at once, if it has one; `seq` is the event's position in the merchant's list.
-    pub(crate) fn delivery(&self, seq: u64) -> Option<Delivery> {
-        Some(Delivery {
-            id: self.delivery?,
+    /// Returns its deliveries, due at once; `seq` is the event's position in the merchant's list.
+    pub(crate) fn deliveries(&self, seq: u64) -> impl Iterator<Item = Delivery> {
+        self.deliveries.iter().map(move |(endpoint, id)| Delivery {
+            id: *id,
             event: self.id,
             event_seq: seq,
             merchant: self.merchant,
+            endpoint: *endpoint,
             payment: self.payment,
             trigger: if self.is_test && !mutant!("test-is-retried") { Trigger::Test } else { Trigger::Auto },
             attempts: 0,
@@ -354,7 +355,7 @@ impl Step {
             Write::Hold { delivery, reason } => Self::Delivery(DeliveryStep::Hold { delivery, reason }),
             Write::Redeliver(delivery) => Self::Delivery(DeliveryStep::Redeliver(delivery)),
             Write::Replay { delivery, at } => Self::Delivery(DeliveryStep::Replay { delivery, at }),
-            Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
+            Write::EnableEndpoint { endpoint, .. } => Self::EnableEndpoint(endpoint),
             Write::Unwatch(account) => Self::Unwatch(account),
             Write::ForgetClaims(tx_ids) => Self::ForgetClaims { tx_ids, names: Vec::new() },
             Write::Prune { happened_before } => Self::Prune { happened_before },

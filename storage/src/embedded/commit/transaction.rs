@@ -6,7 +6,7 @@ use redb::{Key, StorageError, Value};
 
 use crate::{
     embedded::{
-        tables::{DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
+        tables::{DayKey, DeliveryKey, ListKey, OutboxKey, PendingKey, with_tables},
         wal::{entry::Changes, memtable::WriteVersion, single, snapshot::Snapshot, view::View},
     },
     record::{checked::Text, summary::SUMMARY_LEN},

@@ -4,7 +4,7 @@ use engine::{
     audit::Entry,
     billing::{Month, Period},
     fields::MetadataValue,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId, PaymentId},
     ledger::{Transfer, TxId},
     money::Money,
     payment::{Credit, Payment, Rate},
@@ -53,8 +53,8 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
         "deliveries" => record::delivery_from_bytes(<(u128, u128)>::from_bytes(key), bytes).map(|d| delivery_json(&d)),
         "attempts" => record::attempt_from_bytes(AttemptKey::from_bytes(key), bytes).map(attempt_json),
         "endpoints" => {
-            let merchant = MerchantId::from_bits(u128::from_bytes(key));
-            record::endpoint_from_bytes(bytes).map(|endpoint| endpoint_json(merchant, &endpoint))
+            let id = EndpointId::from_bits(u128::from_bytes(key));
+            record::endpoint_from_bytes(bytes).map(|health| endpoint_json(id, &health))
         }
         "claims" => record::claimed_from_bytes(TxId(*<&[u8; 20]>::from_bytes(key)), bytes).map(|c| claim_json(&c)),
         "unmatched" => {
@@ -146,11 +146,11 @@ fn period_json(period: &Period) -> Value {
     })
 }
 
-fn endpoint_json(merchant: MerchantId, endpoint: &EndpointHealth) -> Value {
+fn endpoint_json(id: EndpointId, health: &EndpointHealth) -> Value {
     json!({
-        "record": "endpoint", "merchant": merchant.to_string(),
-        "disabled": endpoint.disabled.map(|(reason, _)| reason.as_str()),
-        "disabledAt": endpoint.disabled.map(|(_, at)| at.to_string()),
+        "record": "endpoint", "id": id.to_string(),
+        "disabled": health.disabled.map(|(reason, _)| reason.as_str()),
+        "disabledAt": health.disabled.map(|(_, at)| at.to_string()),
     })
 }
 
@@ -249,10 +249,12 @@ fn credit_json(credit: &Credit) -> Value {
 
 fn event_json(event: EventRecord) -> Value {
     let body = serde_json::from_slice::<Value>(&event.body);
+    let deliveries = event.deliveries.iter();
+    let deliveries = deliveries.map(|(to, id)| json!({"endpoint": to.to_string(), "delivery": id.to_string()}));
     json!({
         "record": "event", "id": event.id.to_string(), "merchant": event.merchant.to_string(), "seq": event.seq,
-        "payment": event.payment.to_string(), "delivery": event.delivery.map(|id| id.to_string()), "type": event.kind.as_str(), "at": event.at.to_string(),
-        "isTest": event.is_test,
+        "payment": event.payment.to_string(), "deliveries": deliveries.collect::<Vec<_>>(),
+        "type": event.kind.as_str(), "at": event.at.to_string(), "isTest": event.is_test,
         "body": body.unwrap_or_else(|_| json!(String::from_utf8_lossy(&event.body))),
     })
 }
@@ -261,7 +263,8 @@ fn delivery_json(logged: &DeliveryRecord) -> Value {
     let delivery = &logged.delivery;
     json!({
         "record": "delivery", "id": delivery.id.to_string(), "merchant": delivery.merchant.to_string(),
-        "event": delivery.event.to_string(), "payment": delivery.payment.to_string(),
+        "endpoint": delivery.endpoint.to_string(), "event": delivery.event.to_string(),
+        "payment": delivery.payment.to_string(),
         "trigger": delivery.trigger.as_str(), "state": logged.state.as_str(), "attempts": delivery.attempts,
         "dueAt": delivery.due_at.to_string(), "lastAt": when(logged.last.map(|(_, at)| at)),
         "lastOutcome": logged.last.map(|(outcome, _)| outcome.as_str()),

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use engine::{
     billing::{Month, Sale},
-    ids::{MerchantId, PaymentId},
+    ids::{EndpointId, MerchantId, PaymentId},
     ledger::TxId,
     payment::{Credit, Payment, Totals, shown_memo},
     webhook::{DeliveryState, Trigger},
@@ -380,19 +380,19 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         }
         let delivery = &logged.delivery;
         waiting += 1;
-        let (merchant, due_ms) = (delivery.merchant.bits(), delivery.due_at.millis());
-        let place = (merchant, due_ms, delivery.event_seq, delivery.id.bits());
+        let (endpoint, due_ms) = (delivery.endpoint.bits(), delivery.due_at.millis());
+        let place = (endpoint, due_ms, delivery.event_seq, delivery.id.bits());
         report.hold(
-            outbox.get_intact(place)?.is_some(),
+            outbox.get_intact(place)?.is_some_and(|merchant| merchant.value() == delivery.merchant.bits()),
             "outbox",
             delivery.id,
             "no entry: the delivery would never be sent",
         );
-        let head = heads.entry(merchant).or_insert(due_ms);
+        let head = heads.entry(endpoint).or_insert(due_ms);
         *head = due_ms.min(*head);
         if delivery.trigger == Trigger::Auto {
             waiting_auto += 1;
-            let key = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
+            let key = (delivery.payment.bits(), endpoint, delivery.event_seq, delivery.id.bits());
             report.hold(
                 pending_deliveries.get_intact(key)?.is_some(),
                 "pending_deliveries",
@@ -402,10 +402,10 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         }
     }
     let (stored_heads, due) = (snapshot.outbox_heads(), snapshot.outbox_due());
-    for (merchant, due_ms) in &heads {
-        let is_head = stored_heads.get_intact(merchant)?.is_some_and(|stored| stored.value() == *due_ms);
-        let is_due = due.get_intact((*due_ms, *merchant))?.is_some();
-        let id = MerchantId::from_bits(*merchant);
+    for (endpoint, due_ms) in &heads {
+        let is_head = stored_heads.get_intact(endpoint)?.is_some_and(|stored| stored.value() == *due_ms);
+        let is_due = due.get_intact((*due_ms, *endpoint))?.is_some();
+        let id = EndpointId::from_bits(*endpoint);
         report.hold(is_head && is_due, "outbox_heads", id, "wrong head: the queue would be read too late or never");
     }
     compare_length(report, "payment_deliveries", &listed, rows)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use engine::{
     event_list::{Epoch, EventList, Tail},
-    ids::{DeliveryId, EventId, MerchantId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, EndpointHealth, Trigger},
 };
@@ -24,37 +24,39 @@ use crate::{
 /// Maximum number of due queues whose next due time is read.
 const MAX_QUEUES_READ: usize = 64;
 
-/// Returns due deliveries of at most `merchants` merchants, at most `per_merchant` of each, without the `passed` ones.
-/// The merchant with the earliest due delivery comes first.
+/// Returns due deliveries of at most `endpoints` endpoints, at most `per_endpoint` of each, without the `passed` ones.
+/// The endpoint with the earliest due delivery comes first.
 pub(crate) fn due_work(
     snapshot: &Snapshot,
     now: Timestamp,
-    merchants: usize,
-    per_merchant: usize,
+    endpoints: usize,
+    per_endpoint: usize,
     passed: &Passed,
     vault: &Vault,
 ) -> Result<Vec<DueWork>, Fault> {
     let pending_deliveries = snapshot.pending_deliveries();
     let (mut work, mut found) = (Vec::new(), 0);
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
-        let merchant = MerchantId::from_bits(entry?.0.value().1);
-        if passed.merchants.contains(&merchant) || !passed.buckets.has_merchant(merchant) {
+        let endpoint = EndpointId::from_bits(entry?.0.value().1);
+        if passed.endpoints.contains(&endpoint) || !passed.buckets.has_endpoint(endpoint) {
             continue;
         }
-        if found == merchants {
+        if found == endpoints {
             break;
         }
+        let Some(merchant) = owner(snapshot, endpoint)? else { continue };
         let mut deliveries = Vec::new();
-        for delivery in waiting(snapshot, merchant, now, per_merchant, &passed.deliveries)? {
-            let earlier = (delivery.payment.bits(), 0, 0)..(delivery.payment.bits(), delivery.event_seq, 0);
+        for delivery in waiting(snapshot, endpoint, now, per_endpoint, &passed.deliveries)? {
+            let (payment, to) = (delivery.payment.bits(), endpoint.bits());
+            let earlier = (payment, to, 0, 0)..(payment, to, delivery.event_seq, 0);
             let follows =
                 delivery.trigger == Trigger::Auto && pending_deliveries.range(earlier)?.next().transpose()?.is_some();
             deliveries.push(Due { delivery, follows });
         }
-        // A queue without a deliverable entry does not count toward `merchants`.
+        // A queue without a deliverable entry does not count toward `endpoints`.
         found += usize::from(!deliveries.is_empty());
         let record = snapshot.merchants().skip_damaged(merchants::merchant(snapshot, merchant, vault))?.flatten();
-        work.push(DueWork { merchant, record, endpoint: endpoint(snapshot, merchant)?, deliveries });
+        work.push(DueWork { endpoint, merchant, record, health: health(snapshot, endpoint)?, deliveries });
     }
     Ok(work)
 }
@@ -63,8 +65,8 @@ pub(crate) fn due_work(
 pub(crate) fn due(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
     let mut due = Vec::new();
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
-        let merchant = MerchantId::from_bits(entry?.0.value().1);
-        due.extend(waiting(snapshot, merchant, now, limit, &BTreeSet::new())?);
+        let endpoint = EndpointId::from_bits(entry?.0.value().1);
+        due.extend(waiting(snapshot, endpoint, now, limit, &BTreeSet::new())?);
     }
     due.sort_by_key(|delivery| (delivery.due_at, delivery.event, delivery.id));
     due.truncate(limit);
@@ -78,36 +80,44 @@ pub(crate) fn next_due(snapshot: &Snapshot, now: Timestamp) -> Result<Option<Tim
     let mut next = queues.range((later, 0)..)?.next().transpose()?.map(|(key, _)| key.value().0);
     // A queue with due deliveries may also have later ones. With many such queues the dispatcher polls often anyway.
     for entry in queues.range(..(later, 0))?.take(MAX_QUEUES_READ) {
-        let merchant = entry?.0.value().1;
-        let rest = (merchant, later, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
+        let endpoint = entry?.0.value().1;
+        let rest = (endpoint, later, 0, 0)..=(endpoint, u64::MAX, u64::MAX, u128::MAX);
         let first = outbox.range(rest)?.next().transpose()?.map(|(key, _)| key.value().1);
         next = next.into_iter().chain(first).min();
     }
     Ok(next.map(Timestamp::from_millis))
 }
 
-/// Returns a merchant's due deliveries, earliest first, without the `known` ones.
+/// Returns the merchant of an endpoint with pending deliveries.
+pub(crate) fn owner(snapshot: &Snapshot, endpoint: EndpointId) -> Result<Option<MerchantId>, Fault> {
+    let queue = (endpoint.bits(), 0, 0, 0)..=(endpoint.bits(), u64::MAX, u64::MAX, u128::MAX);
+    let first = snapshot.outbox().range::<OutboxKey>(queue)?.next().transpose()?;
+    Ok(first.map(|(_, merchant)| MerchantId::from_bits(merchant.value())))
+}
+
+/// Returns an endpoint's due deliveries, earliest first, without the `known` ones.
 fn waiting(
     snapshot: &Snapshot,
-    merchant: MerchantId,
+    endpoint: EndpointId,
     now: Timestamp,
     limit: usize,
     known: &BTreeSet<DeliveryId>,
 ) -> Result<Vec<Delivery>, Fault> {
     let log = snapshot.deliveries();
-    let merchant = merchant.bits();
-    let queue = (merchant, 0, 0, 0)..=(merchant, now.millis(), u64::MAX, u128::MAX);
+    let endpoint = endpoint.bits();
+    let queue = (endpoint, 0, 0, 0)..=(endpoint, now.millis(), u64::MAX, u128::MAX);
     let mut waiting = Vec::new();
     for entry in snapshot.outbox().range::<OutboxKey>(queue)? {
         if waiting.len() == limit {
             break;
         }
-        let (_, due_ms, _, id) = entry?.0.value();
+        let (key, merchant) = entry?;
+        let (_, due_ms, _, id) = key.value();
         if known.contains(&DeliveryId::from_bits(id)) {
             continue;
         }
         // A damaged delivery stays in the queue until it is repaired; the ones after it are sent.
-        waiting.extend(log.skip_damaged(in_queue(snapshot, (merchant, id), due_ms))?);
+        waiting.extend(log.skip_damaged(in_queue(snapshot, (merchant.value(), id), due_ms))?);
     }
     Ok(waiting)
 }
@@ -127,11 +137,11 @@ fn read(key: DeliveryKey, bytes: &[u8]) -> Result<DeliveryRecord, Fault> {
     record::delivery_from_bytes(key, bytes).map_err(Fault::damaged("deliveries", DeliveryId::from_bits(key.1)))
 }
 
-/// Returns the health of a merchant's endpoint.
-pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<EndpointHealth, Fault> {
+/// Returns the health of an endpoint.
+pub(crate) fn health(snapshot: &Snapshot, endpoint: EndpointId) -> Result<EndpointHealth, Fault> {
     let table = snapshot.endpoints();
-    let Some(bytes) = table.get_intact(merchant.bits())? else { return Ok(EndpointHealth::default()) };
-    let read = record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant));
+    let Some(bytes) = table.get_intact(endpoint.bits())? else { return Ok(EndpointHealth::default()) };
+    let read = record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", endpoint));
     Ok(table.skip_damaged(read)?.unwrap_or_default())
 }
 

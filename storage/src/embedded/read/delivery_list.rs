@@ -31,11 +31,12 @@ impl Slice<'_> {
     /// Adds a delivery if it matches; returns the page once it is complete or the read limit is reached.
     fn offer(&mut self, logged: DeliveryRecord) -> Option<Page<DeliveryRecord>> {
         let last = logged.delivery.id;
-        let DeliveryQuery { merchant, limit, states, event, payment, .. } = self.query;
+        let DeliveryQuery { merchant, limit, states, event, payment, endpoint, .. } = self.query;
         let is_wanted = logged.delivery.merchant == *merchant
             && (states.is_empty() || states.contains(&logged.state))
             && event.is_none_or(|event| logged.delivery.event == event)
-            && payment.is_none_or(|payment| logged.delivery.payment == payment);
+            && payment.is_none_or(|payment| logged.delivery.payment == payment)
+            && endpoint.is_none_or(|endpoint| logged.delivery.endpoint == endpoint);
         if !is_wanted {
             self.passed += 1;
             return (self.passed == READ_MAX).then(|| self.page(Some(last)));

@@ -7,7 +7,7 @@ use redb::WriteTransaction;
 use crate::{
     embedded::{
         fault::Fault,
-        tables::{self, DayKey, DeliveryKey, ListKey, OutboxKey, fits, set_row, with_tables},
+        tables::{self, DayKey, DeliveryKey, ListKey, OutboxKey, PendingKey, fits, set_row, with_tables},
         wal::memtable::RowKey,
     },
     record::{

@@ -11,7 +11,7 @@ use crate::{
     embedded::{
         damage::DamagedRows,
         fault::Fault,
-        tables::{self, DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
+        tables::{self, DayKey, DeliveryKey, ListKey, OutboxKey, PendingKey, with_tables},
         wal::view::{Layers, View},
     },
     record::{checked::Text, summary::SUMMARY_LEN},

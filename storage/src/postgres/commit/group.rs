@@ -118,7 +118,7 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
         Write::Hold { delivery, reason } => outbox::hold(working, delivery, *reason),
         Write::Redeliver(delivery) => outbox::change_delivery(working, delivery, DeliveryChange::Redeliver),
         Write::Replay { delivery, at } => outbox::change_delivery(working, delivery, DeliveryChange::Replay(*at)),
-        Write::EnableEndpoint { merchant } => done(|| outbox::enable(working, *merchant)),
+        Write::EnableEndpoint { endpoint, .. } => done(|| outbox::enable(working, *endpoint)),
         Write::Unwatch(account) => done(|| merchants::unwatch(working, *account)),
         Write::Prune { happened_before } => done(|| outbox::prune(working, *happened_before)),
         Write::ForgetClaims(tx_ids) => claims::forget(working, tx_ids),

@@ -235,16 +235,16 @@ impl Wanted {
             return Ok(());
         }
         // One snapshot: a delivery that is added later changes the version of the head.
-        let sql = "SELECT u.merchant_id, h.version, h.due_at, d.due_at, d.id \
-                   FROM unnest($1::uuid[], $2::bigint[]) AS u (merchant_id, removed) \
-                   LEFT JOIN outbox_heads h ON h.merchant_id = u.merchant_id \
-                   LEFT JOIN LATERAL (SELECT due_at, id FROM deliveries WHERE merchant_id = u.merchant_id \
+        let sql = "SELECT u.endpoint_id, h.version, h.due_at, d.due_at, d.id \
+                   FROM unnest($1::uuid[], $2::bigint[]) AS u (endpoint_id, removed) \
+                   LEFT JOIN outbox_heads h ON h.endpoint_id = u.endpoint_id \
+                   LEFT JOIN LATERAL (SELECT due_at, id FROM deliveries WHERE endpoint_id = u.endpoint_id \
                    AND due_at IS NOT NULL ORDER BY due_at LIMIT u.removed + 1) AS d ON true";
-        let merchants: Vec<Id> = self.queues.keys().map(|merchant| Id(*merchant)).collect();
+        let endpoints: Vec<Id> = self.queues.keys().map(|endpoint| Id(*endpoint)).collect();
         let removed: Vec<i64> = self.queues.values().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
-        for row in c.query(sql, &[&merchants, &removed]).await? {
-            let Id(merchant) = column(&row, 0)?;
-            let queue = queues.entry(merchant).or_default();
+        for row in c.query(sql, &[&endpoints, &removed]).await? {
+            let Id(endpoint) = column(&row, 0)?;
+            let queue = queues.entry(endpoint).or_default();
             if let Some(version) = column::<Option<i64>>(&row, 1)? {
                 let Moment(due_at) = column(&row, 2)?;
                 queue.head = Some(Head { version: unsigned(version), due_at });

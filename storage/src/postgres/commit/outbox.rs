@@ -1,8 +1,10 @@
 //! Events and their deliveries.
 
+use std::collections::BTreeMap;
+
 use engine::{
     event_list::{Epoch, Tail},
-    ids::MerchantId,
+    ids::EndpointId,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, Trigger},
 };
@@ -40,25 +42,26 @@ pub(crate) fn key_of(delivery: &Delivery) -> (u128, u128) {
     (delivery.merchant.bits(), delivery.id.bits())
 }
 
-/// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
+/// Appends an event to its merchant's list and puts its deliveries into the outbox, due at once.
 pub(crate) fn insert_event(working: &mut Working, event: &EventRecord) -> Checked {
     let (merchant, id) = (event.merchant.bits(), event.id.bits());
     let is_known = working.event_ids.contains(&id) || working.events.iter().any(|(_, row)| row.id == id);
-    let delivery = event.delivery.map(|delivery| (merchant, delivery.bits()));
-    if is_known || delivery.is_some_and(|key| working.deliveries.get(&key).is_some()) {
+    let is_used = |id: u128| working.deliveries.get(&(merchant, id)).is_some();
+    if is_known || event.deliveries.iter().any(|(_, delivery)| is_used(delivery.bits())) {
         return conflict(format_args!("event {}", event.id));
     }
     let epoch = epochs(working)?.last().copied().unwrap_or(Epoch::FIRST);
     let tail = working.lists.get(&merchant).map_or(Tail::EMPTY, |row| row.0).next(epoch);
     working.lists.put(merchant, ListRow(tail));
     working.events.put((merchant, tail.last), EventRow::of(event.clone()));
-    if let Some(delivery) = event.delivery {
+    for (endpoint, delivery) in &event.deliveries {
         let trigger = if event.is_test { Trigger::Test } else { Trigger::Auto };
         let delivery = Delivery {
-            id: delivery,
+            id: *delivery,
             event: event.id,
             event_seq: tail.last,
             merchant: event.merchant,
+            endpoint: *endpoint,
             payment: event.payment,
             trigger,
             attempts: 0,
@@ -97,19 +100,19 @@ pub(crate) fn change_delivery(working: &mut Working, delivery: &Delivery, change
 
 /// Holds a delivery as long as the reason applies: the row that decides must be the same at the commit.
 pub(crate) fn hold(working: &mut Working, delivery: &Delivery, reason: HoldReason) -> Checked {
-    let merchant = delivery.merchant.bits();
+    let (merchant, endpoint) = (delivery.merchant.bits(), delivery.endpoint.bits());
     let applies = match reason {
-        HoldReason::Disabled => working.endpoints.get(&merchant).is_some_and(|row| !row.health.is_enabled()),
+        HoldReason::Disabled => working.endpoints.get(&endpoint).is_some_and(|row| !row.health.is_enabled()),
         HoldReason::NoEndpoint { merchant_version } => {
             working.merchants.get(&merchant).map(|row| row.facts.version) == merchant_version
         }
     };
     let held = change_delivery(working, delivery, DeliveryChange::Hold)?;
     if held.is_ok() && !applies {
-        return conflict(format_args!("the endpoint of merchant {}", delivery.merchant));
+        return conflict(format_args!("endpoint {}", delivery.endpoint));
     }
     match reason {
-        HoldReason::Disabled => working.endpoints.lock(merchant),
+        HoldReason::Disabled => working.endpoints.lock(endpoint),
         HoldReason::NoEndpoint { .. } => working.merchants.lock(merchant),
     }
     Ok(held)
@@ -135,16 +138,16 @@ fn record_attempt(working: &mut Working, delivery: &Delivery, attempt: &Attempt)
         "an attempt is the next one of its own delivery"
     );
     working.attempts.put(key, AttemptRow(attempt.clone()));
-    let merchant = delivery.merchant.bits();
-    let EndpointRow { version, health } = working.endpoints.get(&merchant).cloned().unwrap_or_default();
-    working.endpoints.put(merchant, EndpointRow { version: version + 1, health: health.after(delivery, attempt) });
+    let endpoint = delivery.endpoint.bits();
+    let EndpointRow { version, health } = working.endpoints.get(&endpoint).cloned().unwrap_or_default();
+    working.endpoints.put(endpoint, EndpointRow { version: version + 1, health: health.after(delivery, attempt) });
 }
 
 /// Resets the health of an endpoint. Its row remains, so that its version is never repeated.
-pub(crate) fn enable(working: &mut Working, merchant: MerchantId) {
-    if let Some(EndpointRow { version, .. }) = working.endpoints.get(&merchant.bits()) {
+pub(crate) fn enable(working: &mut Working, endpoint: EndpointId) {
+    if let Some(EndpointRow { version, .. }) = working.endpoints.get(&endpoint.bits()) {
         let row = EndpointRow { version: version + 1, ..EndpointRow::default() };
-        working.endpoints.put(merchant.bits(), row);
+        working.endpoints.put(endpoint.bits(), row);
     }
 }
 
@@ -167,16 +170,18 @@ pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
 /// Writes when the first delivery of each changed queue is due. The written time is never too late: if another
 /// writer changed the row in between, the earlier time stays.
 pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
-    let mut merchants: Vec<u128> = working.deliveries.changes().map(|(key, ..)| key.0).collect();
-    merchants.dedup();
+    let changed = working.deliveries.changes().filter_map(|(_, _, now)| now.map(|row| &row.logged.delivery));
+    // In the order of the endpoints, so that two writers never wait for each other.
+    let changed: BTreeMap<u128, u128> =
+        changed.map(|delivery| (delivery.endpoint.bits(), delivery.merchant.bits())).collect();
     let mut unread = Columns::of(HEAD_SHAPE.columns().map(|(_, kind)| *kind));
     let mut read = Columns::of([Kind::Uuid, Kind::Integer, Kind::Time]);
-    for merchant in merchants {
-        let queue = working.queues.get(&merchant);
-        let Some(head) = head(working, merchant, queue) else { continue };
+    for (endpoint, merchant) in changed {
+        let queue = working.queues.get(&endpoint);
+        let Some(head) = head(working, (endpoint, merchant), queue) else { continue };
         match queue.and_then(|queue| queue.head.as_ref()) {
-            Some(before) => read.push([merchant.into(), before.version.into(), head.into()]),
-            None => unread.push(head_cells(merchant, head)),
+            Some(before) => read.push([endpoint.into(), before.version.into(), head.into()]),
+            None => unread.push(head_cells(endpoint, merchant, head)),
         }
     }
     if unread.rows > 0 {
@@ -187,40 +192,40 @@ pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
     }
 }
 
-const UNREAD_HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, bucket, version, due_at) \
-     SELECT * FROM {unnest} ON CONFLICT (merchant_id) DO UPDATE SET \
+const UNREAD_HEADS: &str = "INSERT INTO outbox_heads AS t (endpoint_id, merchant_id, bucket, version, due_at) \
+     SELECT * FROM {unnest} ON CONFLICT (endpoint_id) DO UPDATE SET \
      version = t.version + 1, due_at = least(t.due_at, excluded.due_at)";
 
 const READ_HEADS: &str = "UPDATE outbox_heads AS t SET version = t.version + 1, due_at = CASE \
      WHEN t.version = u.version THEN u.due_at ELSE least(t.due_at, u.due_at) END \
-     FROM {unnest} AS u (merchant_id, version, due_at) WHERE t.merchant_id = u.merchant_id";
+     FROM {unnest} AS u (endpoint_id, version, due_at) WHERE t.endpoint_id = u.endpoint_id";
 
 /// The columns of the heads of queues.
 pub(crate) const HEAD_SHAPE: Shape = Shape::new(
     "outbox_heads",
-    &[("merchant_id", Kind::Uuid)],
-    &[("bucket", Kind::Small), ("version", Kind::Integer), ("due_at", Kind::Time)],
+    &[("endpoint_id", Kind::Uuid)],
+    &[("merchant_id", Kind::Uuid), ("bucket", Kind::Small), ("version", Kind::Integer), ("due_at", Kind::Time)],
 );
 
 /// Returns the first row of the head of a queue.
-pub(crate) fn head_cells(merchant: u128, due_at: Timestamp) -> Vec<Cell> {
-    vec![merchant.into(), Cell::Small(bucket_of(merchant)), 1_u64.into(), due_at.into()]
+pub(crate) fn head_cells(endpoint: u128, merchant: u128, due_at: Timestamp) -> Vec<Cell> {
+    vec![endpoint.into(), merchant.into(), Cell::Small(bucket_of(endpoint)), 1_u64.into(), due_at.into()]
 }
 
-/// Returns the bucket of a merchant.
-fn bucket_of(merchant: u128) -> i16 {
-    match Duty::webhooks_of(MerchantId::from_bits(merchant)) {
+/// Returns the bucket of an endpoint.
+fn bucket_of(endpoint: u128) -> i16 {
+    match Duty::webhooks_of(EndpointId::from_bits(endpoint)) {
         Duty::Webhooks(bucket) => bucket.into(),
         _ => 0,
     }
 }
 
 /// Returns when the first delivery of a queue is due; none if the queue neither gains a delivery nor was read.
-fn head(working: &Working, merchant: u128, queue: Option<&Queue>) -> Option<Timestamp> {
-    let changed = working.deliveries.changes().filter(|(key, ..)| key.0 == merchant);
-    let waiting = changed.filter_map(|(_, _, now)| {
-        let logged = &now?.logged;
-        (logged.state == DeliveryState::Pending).then_some(logged.delivery.due_at)
+fn head(working: &Working, (endpoint, merchant): (u128, u128), queue: Option<&Queue>) -> Option<Timestamp> {
+    let waiting = working.deliveries.changes().filter_map(|(_, _, now)| {
+        let DeliveryRecord { delivery, state, .. } = &now?.logged;
+        let is_waiting = delivery.endpoint.bits() == endpoint && *state == DeliveryState::Pending;
+        is_waiting.then_some(delivery.due_at)
     });
     let earliest = waiting.min();
     let Some(queue) = queue else { return earliest };

@@ -64,7 +64,7 @@ impl Prepared {
                 | Write::Hold { delivery, .. }
                 | Write::Redeliver(delivery)
                 | Write::Replay { delivery, .. } => Some(delivery.merchant),
-                Write::EnableEndpoint { merchant } | Write::Compliance { merchant, .. } => Some(*merchant),
+                Write::EnableEndpoint { merchant, .. } | Write::Compliance { merchant, .. } => Some(*merchant),
                 Write::Invoice(invoicing) => Some(invoicing.period.merchant),
                 _ => None,
             },

@@ -34,7 +34,7 @@ pub(crate) struct Wanted {
     pub(super) periods: BTreeMap<u128, Month>,
     /// Payments that may settle an invoice.
     pub(super) invoices: BTreeSet<u128>,
-    /// Merchants and how many deliveries leave their queues.
+    /// Endpoints and how many deliveries leave their queues.
     pub(super) queues: BTreeMap<u128, usize>,
     pub(super) claim_names: BTreeSet<[u8; 32]>,
     /// Unmatched transfers whose transactions' claims and uses are wanted.
@@ -134,7 +134,7 @@ impl Wanted {
                 working.lists.want(merchant);
                 working.singles.want(meta::EPOCHS.to_owned());
                 self.event_ids.insert(event.id.bits());
-                if let Some(delivery) = event.delivery {
+                for (_, delivery) in &event.deliveries {
                     self.want_new(&mut working.deliveries, (merchant, delivery.bits()));
                 }
             }
@@ -158,16 +158,16 @@ impl Wanted {
             | Write::Hold { delivery, .. }
             | Write::Replay { delivery, .. } => {
                 working.deliveries.want(key_of(delivery));
-                *self.queues.entry(delivery.merchant.bits()).or_default() += 1;
+                *self.queues.entry(delivery.endpoint.bits()).or_default() += 1;
                 if matches!(write, Write::Attempt { .. } | Write::Hold { .. }) {
-                    working.endpoints.want(delivery.merchant.bits());
+                    working.endpoints.want(delivery.endpoint.bits());
                 }
                 if matches!(write, Write::Hold { .. }) {
                     working.merchants.want(delivery.merchant.bits());
                 }
             }
             Write::Redeliver(delivery) => self.want_new(&mut working.deliveries, key_of(delivery)),
-            Write::EnableEndpoint { merchant } => working.endpoints.want(merchant.bits()),
+            Write::EnableEndpoint { endpoint, .. } => working.endpoints.want(endpoint.bits()),
             Write::Unwatch(account) => drop(self.owners.insert(*account)),
             Write::Prune { happened_before } => {
                 self.prune_before = self.prune_before.max(Some(*happened_before));

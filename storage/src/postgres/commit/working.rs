@@ -61,7 +61,7 @@ impl UsageCount {
     }
 }
 
-/// The beginning of a merchant's queue in the outbox, as it was read.
+/// The beginning of an endpoint's queue in the outbox, as it was read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
     pub(crate) head: Option<Head>,

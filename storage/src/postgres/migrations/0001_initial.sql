@@ -156,6 +156,8 @@ CREATE TABLE deliveries (
     merchant_id uuid NOT NULL,
     id uuid NOT NULL,
     version bigint NOT NULL,
+    -- The id of the merchant where it is the merchant's default endpoint.
+    endpoint_id uuid NOT NULL,
     event_id uuid NOT NULL,
     event_seq bigint NOT NULL,
     payment_id uuid NOT NULL,
@@ -167,21 +169,22 @@ CREATE TABLE deliveries (
     record bytea NOT NULL,
     PRIMARY KEY (merchant_id, id)
 );
-CREATE INDEX deliveries_queue ON deliveries (merchant_id, due_at, event_seq, id) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_queue ON deliveries (endpoint_id, due_at, event_seq, id) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_due ON deliveries (due_at, event_id, id) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_payment ON deliveries (payment_id, event_seq, id);
 CREATE INDEX deliveries_event ON deliveries (event_id, id);
 CREATE INDEX deliveries_undelivered ON deliveries (merchant_id, state, id) WHERE state <> 'delivered';
 
--- When the first delivery of each merchant is due, or earlier.
+-- When the first delivery to each endpoint is due, or earlier.
 CREATE TABLE outbox_heads (
-    merchant_id uuid PRIMARY KEY,
-    -- The bucket of the merchant: which duty delivers its webhooks.
+    endpoint_id uuid PRIMARY KEY,
+    merchant_id uuid NOT NULL,
+    -- The bucket of the endpoint: which duty delivers its webhooks.
     bucket smallint NOT NULL,
     version bigint NOT NULL,
     due_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-CREATE INDEX outbox_heads_due ON outbox_heads (due_at, merchant_id);
+CREATE INDEX outbox_heads_due ON outbox_heads (due_at, endpoint_id);
 
 CREATE TABLE attempts (
     event_id uuid NOT NULL,
@@ -195,7 +198,7 @@ CREATE TABLE attempts (
 );
 
 CREATE TABLE endpoints (
-    merchant_id uuid PRIMARY KEY,
+    id uuid PRIMARY KEY,
     version bigint NOT NULL,
     is_disabled boolean NOT NULL,
     record bytea NOT NULL

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{
     event_list::{EventList, Tail},
-    ids::{DeliveryId, EventId, MerchantId},
+    ids::{DeliveryId, EndpointId, EventId, MerchantId},
     merchant::Merchant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
@@ -67,38 +67,39 @@ pub(crate) async fn next_due(readers: &Readers, now: Timestamp) -> Result<Option
 }
 
 /// The first due queues, the health of their endpoints, and their first deliveries.
-const WORK: &str = "SELECT h.merchant_id, h.version, e.record, d.id, d.record, d.trigger = 'auto' AND EXISTS ( \
+const WORK: &str = "SELECT h.endpoint_id, h.version, e.record, d.id, d.record, d.trigger = 'auto' AND EXISTS ( \
      SELECT 1 FROM deliveries o WHERE o.payment_id = d.payment_id AND o.event_seq < d.event_seq \
-     AND o.trigger = 'auto' AND o.due_at IS NOT NULL), (SELECT q.due_at FROM deliveries q \
-     WHERE q.merchant_id = h.merchant_id AND q.due_at IS NOT NULL ORDER BY q.due_at LIMIT 1), h.merchant_id, m.record \
-     FROM (SELECT merchant_id, version, due_at FROM outbox_heads \
-     WHERE due_at <= $1 AND merchant_id <> ALL($2) AND bucket = ANY($6) ORDER BY due_at, merchant_id LIMIT $3) AS h \
-     LEFT JOIN endpoints e ON e.merchant_id = h.merchant_id LEFT JOIN merchants m ON m.id = h.merchant_id \
+     AND o.endpoint_id = h.endpoint_id AND o.trigger = 'auto' AND o.due_at IS NOT NULL), \
+     (SELECT q.due_at FROM deliveries q \
+     WHERE q.endpoint_id = h.endpoint_id AND q.due_at IS NOT NULL ORDER BY q.due_at LIMIT 1), h.merchant_id, m.record \
+     FROM (SELECT endpoint_id, merchant_id, version, due_at FROM outbox_heads \
+     WHERE due_at <= $1 AND endpoint_id <> ALL($2) AND bucket = ANY($6) ORDER BY due_at, endpoint_id LIMIT $3) AS h \
+     LEFT JOIN endpoints e ON e.id = h.endpoint_id LEFT JOIN merchants m ON m.id = h.merchant_id \
      LEFT JOIN LATERAL (SELECT id, record, payment_id, event_seq, trigger, due_at FROM deliveries \
-     WHERE merchant_id = h.merchant_id AND due_at <= $1 AND id <> ALL($4) \
+     WHERE endpoint_id = h.endpoint_id AND due_at <= $1 AND id <> ALL($4) \
      ORDER BY due_at, event_seq, id LIMIT $5) AS d ON true \
-     ORDER BY h.due_at, h.merchant_id, d.due_at, d.event_seq, d.id";
+     ORDER BY h.due_at, h.endpoint_id, d.due_at, d.event_seq, d.id";
 
-/// Returns the due deliveries of several merchants. The merchant with the earliest due delivery comes first.
+/// Returns the due deliveries of several endpoints. The endpoint with the earliest due delivery comes first.
 pub(crate) async fn due_work(
     readers: &Readers,
     now: Timestamp,
-    merchants: usize,
-    per_merchant: usize,
+    endpoints: usize,
+    per_endpoint: usize,
     passed: &Passed,
     vault: &Vault,
 ) -> Result<Vec<DueWork>, Fault> {
-    let owners: Vec<Id> = passed.merchants.iter().map(|merchant| Id(merchant.bits())).collect();
+    let excluded: Vec<Id> = passed.endpoints.iter().map(|endpoint| Id(endpoint.bits())).collect();
     let known: Vec<Id> = passed.deliveries.iter().map(|delivery| Id(delivery.bits())).collect();
     let buckets: Vec<i16> = (0..=u8::MAX).filter(|bucket| passed.buckets.contains(*bucket)).map(i16::from).collect();
-    let queues = limit_of(merchants.saturating_add(known.len()).saturating_add(SPARE));
-    let limit = limit_of(per_merchant);
-    let rows = readers.query(WORK, &[&Moment(now), &owners, &queues, &known, &limit, &buckets]).await?;
+    let queues = limit_of(endpoints.saturating_add(known.len()).saturating_add(SPARE));
+    let limit = limit_of(per_endpoint);
+    let rows = readers.query(WORK, &[&Moment(now), &excluded, &queues, &known, &limit, &buckets]).await?;
     let (mut work, mut stale) = (Vec::<DueWork>::new(), Stale::default());
     for row in &rows {
         let Id(bits) = column(row, 0)?;
-        let merchant = MerchantId::from_bits(bits);
-        if work.last().is_none_or(|work| work.merchant != merchant) {
+        let endpoint = EndpointId::from_bits(bits);
+        if work.last().is_none_or(|work| work.endpoint != endpoint) {
             let first = column::<Option<Moment>>(row, 6)?.map(|Moment(due_at)| due_at);
             if first.is_none_or(|first| first > now) {
                 stale.add(bits, column(row, 1)?, first);
@@ -106,25 +107,28 @@ pub(crate) async fn due_work(
             }
             // A damaged health record starts over.
             let known = column::<Option<&[u8]>>(row, 2)?.map(|bytes| health(bits, bytes));
-            let endpoint = known.map(|known| readers.pass(known)).transpose()?.flatten().unwrap_or_default();
+            let health = known.map(|known| readers.pass(known)).transpose()?.flatten().unwrap_or_default();
+            let Id(merchant) = column(row, 7)?;
             work.push(DueWork {
-                merchant,
-                record: merchant_of(readers, row, vault)?,
                 endpoint,
+                merchant: MerchantId::from_bits(merchant),
+                record: merchant_of(readers, row, vault)?,
+                health,
                 deliveries: Vec::new(),
             });
         }
         let Some(Id(id)) = column::<Option<Id>>(row, 3)? else { continue };
-        let delivery = readers.pass(logged((bits, id), column(row, 4)?))?;
+        let Id(merchant) = column(row, 7)?;
+        let delivery = readers.pass(logged((merchant, id), column(row, 4)?))?;
         let (Some(delivery), Some(work)) = (delivery, work.last_mut()) else { continue };
         work.deliveries.push(Due { delivery: delivery.delivery, follows: column(row, 5)? });
     }
     stale.repair(readers).await?;
     let mut found = 0;
-    // A queue without a deliverable entry does not count toward `merchants`.
+    // A queue without a deliverable entry does not count toward `endpoints`.
     work.retain(|work| {
         found += usize::from(!work.deliveries.is_empty());
-        found <= merchants
+        found <= endpoints
     });
     Ok(work)
 }
@@ -151,34 +155,34 @@ pub(crate) async fn webhook_content(
 /// Heads of queues whose first delivery is due later than the head.
 #[derive(Debug, Default)]
 struct Stale {
-    merchants: Vec<Id>,
+    endpoints: Vec<Id>,
     versions: Vec<i64>,
     due: Vec<Moment>,
 }
 
 impl Stale {
-    fn add(&mut self, merchant: u128, version: i64, due_at: Option<Timestamp>) {
-        self.merchants.push(Id(merchant));
+    fn add(&mut self, endpoint: u128, version: i64, due_at: Option<Timestamp>) {
+        self.endpoints.push(Id(endpoint));
         self.versions.push(version);
         self.due.push(Moment(due_at.unwrap_or(Timestamp::MAX)));
     }
 
     /// Sets the heads that are unchanged since they were read.
     async fn repair(&self, readers: &Readers) -> Result<(), Fault> {
-        if self.merchants.is_empty() {
+        if self.endpoints.is_empty() {
             return Ok(());
         }
         let sql = "UPDATE outbox_heads t SET due_at = u.due_at, version = t.version + 1 \
-                   FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS u (merchant_id, version, due_at) \
-                   WHERE t.merchant_id = u.merchant_id AND t.version = u.version";
-        readers.query(sql, &[&self.merchants, &self.versions, &self.due]).await.map(drop)
+                   FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS u (endpoint_id, version, due_at) \
+                   WHERE t.endpoint_id = u.endpoint_id AND t.version = u.version";
+        readers.query(sql, &[&self.endpoints, &self.versions, &self.due]).await.map(drop)
     }
 }
 
-/// Returns the health of a merchant's endpoint.
-pub(crate) async fn endpoint(readers: &Readers, merchant: MerchantId) -> Result<EndpointHealth, Fault> {
-    let rows = readers.query("SELECT record FROM endpoints WHERE merchant_id = $1", &[&Id(merchant.bits())]).await?;
-    let read = rows.first().map(|row| health(merchant.bits(), column(row, 0)?));
+/// Returns the health of an endpoint.
+pub(crate) async fn endpoint(readers: &Readers, id: EndpointId) -> Result<EndpointHealth, Fault> {
+    let rows = readers.query("SELECT record FROM endpoints WHERE id = $1", &[&Id(id.bits())]).await?;
+    let read = rows.first().map(|row| health(id.bits(), column(row, 0)?));
     Ok(read.map(|read| readers.pass(read)).transpose()?.flatten().unwrap_or_default())
 }
 
@@ -195,8 +199,8 @@ pub(crate) async fn delivery(
 
 /// Lists a merchant's deliveries, newest first; they are not counted.
 pub(crate) async fn deliveries(readers: &Readers, query: &DeliveryQuery) -> Result<Page<DeliveryRecord>, Fault> {
-    let DeliveryQuery { merchant, before, limit, states, event, payment } = query;
-    let merchant = Id(merchant.bits());
+    let DeliveryQuery { merchant, before, limit, states, event, payment, endpoint } = query;
+    let (merchant, endpoint) = (Id(merchant.bits()), endpoint.map(|endpoint| Id(endpoint.bits())));
     let before = before.map(|before| Id(before.bits()));
     let names: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
     let one_more = limit_of(limit.saturating_add(1));
@@ -206,28 +210,31 @@ pub(crate) async fn deliveries(readers: &Readers, query: &DeliveryQuery) -> Resu
         let sql = format!(
             "SELECT d.merchant_id, d.id, d.record FROM deliveries d WHERE d.{by} = $4 AND d.merchant_id = $1 AND {is_older} \
              AND (cardinality($3::text[]) = 0 OR d.state = ANY($3)) AND ($5::uuid IS NULL OR d.payment_id = $5) \
-             ORDER BY d.id DESC LIMIT $6"
+             AND ($7::uuid IS NULL OR d.endpoint_id = $7) ORDER BY d.id DESC LIMIT $6"
         );
         let payment = payment.map(|payment| Id(payment.bits()));
         let key = event.map_or(payment, |event| Some(Id(event.bits())));
-        let rows = readers.query(&sql, &[&merchant, &before, &names, &key, &payment, &one_more]).await?;
+        let rows = readers.query(&sql, &[&merchant, &before, &names, &key, &payment, &one_more, &endpoint]).await?;
         return page(readers, &rows, *limit);
     }
     if !states.is_empty() && !states.contains(&DeliveryState::Delivered) {
         let sql = format!(
             "SELECT n.merchant_id, n.id, n.record FROM unnest($3::text[]) AS s (state) CROSS JOIN LATERAL \
              (SELECT d.merchant_id, d.id, d.record FROM deliveries d WHERE d.merchant_id = $1 AND d.state = s.state \
-             AND d.state <> 'delivered' AND {is_older} ORDER BY d.id DESC LIMIT $4) AS n ORDER BY n.id DESC LIMIT $4"
+             AND d.state <> 'delivered' AND {is_older} AND ($5::uuid IS NULL OR d.endpoint_id = $5) \
+             ORDER BY d.id DESC LIMIT $4) AS n ORDER BY n.id DESC LIMIT $4"
         );
-        let rows = readers.query(&sql, &[&merchant, &before, &names, &one_more]).await?;
+        let rows = readers.query(&sql, &[&merchant, &before, &names, &one_more, &endpoint]).await?;
         return page(readers, &rows, *limit);
     }
     let sql = format!(
-        "SELECT d.merchant_id, d.id, CASE WHEN cardinality($3::text[]) = 0 OR d.state = ANY($3) THEN d.record END \
+        "SELECT d.merchant_id, d.id, CASE WHEN (cardinality($3::text[]) = 0 OR d.state = ANY($3)) \
+         AND ($5::uuid IS NULL OR d.endpoint_id = $5) THEN d.record END \
          FROM deliveries d WHERE d.merchant_id = $1 AND {is_older} ORDER BY d.id DESC LIMIT $4"
     );
-    let most = if states.is_empty() { one_more } else { limit_of(limit.saturating_add(MAX_READ)) };
-    let rows = readers.query(&sql, &[&merchant, &before, &names, &most]).await?;
+    let most =
+        if states.is_empty() && endpoint.is_none() { one_more } else { limit_of(limit.saturating_add(MAX_READ)) };
+    let rows = readers.query(&sql, &[&merchant, &before, &names, &most, &endpoint]).await?;
     let mut found = Vec::new();
     for row in &rows {
         if found.len() == *limit + 1 {

@@ -2,7 +2,7 @@
 
 use engine::{
     event_list::{Epoch, Tail},
-    ids::{DeliveryId, MerchantId},
+    ids::{DeliveryId, EndpointId, MerchantId},
     time::Timestamp,
     webhook::{Attempt, DeliveryRecord, DeliveryState, EndpointHealth},
 };
@@ -142,6 +142,7 @@ impl Table for DeliveryRow {
     const KEY: &'static [Column] = &[("merchant_id", Kind::Uuid), ("id", Kind::Uuid)];
     const VALUES: &'static [Column] = &[
         ("version", Kind::Integer),
+        ("endpoint_id", Kind::Uuid),
         ("event_id", Kind::Uuid),
         ("event_seq", Kind::Integer),
         ("payment_id", Kind::Uuid),
@@ -163,6 +164,7 @@ impl Table for DeliveryRow {
         let due_at = Some(delivery.due_at).filter(|_| self.logged.state == DeliveryState::Pending);
         vec![
             self.version.into(),
+            delivery.endpoint.bits().into(),
             delivery.event.bits().into(),
             delivery.event_seq.into(),
             delivery.payment.bits().into(),
@@ -224,7 +226,7 @@ impl Table for AttemptRow {
     }
 }
 
-/// The health of a merchant's endpoint.
+/// The health of an endpoint.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct EndpointRow {
     pub(crate) version: u64,
@@ -235,7 +237,7 @@ impl Table for EndpointRow {
     type Key = u128;
 
     const NAME: &'static str = "endpoints";
-    const KEY: &'static [Column] = &[("merchant_id", Kind::Uuid)];
+    const KEY: &'static [Column] = &[("id", Kind::Uuid)];
     const VALUES: &'static [Column] =
         &[("version", Kind::Integer), ("is_disabled", Kind::Flag), ("record", Kind::Bytes)];
     const READ: &'static [&'static str] = &["version", "record"];
@@ -254,17 +256,17 @@ impl Table for EndpointRow {
     }
 
     fn read(row: &Row) -> Result<(u128, Self), Fault> {
-        let Id(merchant) = column(row, 0)?;
-        Ok((merchant, Self { version: unsigned(column(row, 1)?), health: health(merchant, column(row, 2)?)? }))
+        let Id(id) = column(row, 0)?;
+        Ok((id, Self { version: unsigned(column(row, 1)?), health: health(id, column(row, 2)?)? }))
     }
 }
 
 /// Reads the record of an endpoint's health.
-pub(crate) fn health(merchant: u128, bytes: &[u8]) -> Result<EndpointHealth, Fault> {
-    record::endpoint_from_bytes(bytes).map_err(Fault::damaged("endpoints", MerchantId::from_bits(merchant)))
+pub(crate) fn health(endpoint: u128, bytes: &[u8]) -> Result<EndpointHealth, Fault> {
+    record::endpoint_from_bytes(bytes).map_err(Fault::damaged("endpoints", EndpointId::from_bits(endpoint)))
 }
 
-/// When the first delivery of a merchant is due, or earlier. A row is written with what was read of it; see
+/// When the first delivery to an endpoint is due, or earlier. A row is written with what was read of it; see
 /// [`heads`](crate::postgres::commit::outbox).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Head {

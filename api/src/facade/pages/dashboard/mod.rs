@@ -5,6 +5,7 @@
 
 mod account;
 mod audit;
+mod endpoints;
 mod entry;
 mod ledger;
 mod login;

@@ -77,7 +77,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let unusual = v1::ListPaymentsRequest { unusual: Some(true), page_size: 1, ..Default::default() };
     let attention =
         engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total_size.unwrap_or_default();
-    let endpoint = v1::GetWebhookEndpointRequest { merchant_id: visit.merchant.id.clone() };
+    let endpoint = v1::GetWebhookEndpointRequest { merchant_id: visit.merchant.id.clone(), endpoint_id: None };
     let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.into_record()?;
     let volume = engine.payments().get_volume(visit.request(v1::GetVolumeRequest { days: DAYS })).await?.into_inner();
     let page = OverviewPage {

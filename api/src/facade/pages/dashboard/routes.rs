@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::{
-    account, audit,
+    account, audit, endpoints,
     entry::{self, enter},
     merchant, merchants, nodes, overview, payment, payments, settings, unmatched, webhooks,
 };
@@ -72,6 +72,14 @@ pub(crate) const ROUTES: &[Route] = &[
     page!(post, "/dashboard/webhooks/replay", Visitor, Calls, to!(webhooks::replay)),
     page!(get, "/dashboard/webhooks/{id}", Visitor, Calls, to!(webhooks::delivery, id)),
     page!(post, "/dashboard/webhooks/{id}/redeliver", Visitor, Redeliver, to!(webhooks::redeliver, id)),
+    page!(get, "/dashboard/endpoints", Visitor, Calls, |visit, _| Box::pin(endpoints::list(visit, StatusCode::OK, Vec::new()))),
+    page!(post, "/dashboard/endpoints", Visitor, Calls, to!(endpoints::create)),
+    page!(get, "/dashboard/endpoints/{id}", Visitor, Calls, |visit, [id, _]| Box::pin(endpoints::one(visit, id, StatusCode::OK, Vec::new()))),
+    page!(post, "/dashboard/endpoints/{id}", Visitor, Calls, to!(endpoints::save, id)),
+    page!(post, "/dashboard/endpoints/{id}/test", Visitor, WebhookTest, to!(endpoints::test, id)),
+    page!(post, "/dashboard/endpoints/{id}/enable", Visitor, Calls, to!(endpoints::enable, id)),
+    page!(post, "/dashboard/endpoints/{id}/secret", Visitor, Calls, to!(endpoints::new_secret, id)),
+    page!(post, "/dashboard/endpoints/{id}/delete", Visitor, Calls, to!(endpoints::remove, id)),
     page!(get, "/dashboard/settings", Visitor, Calls, |visit, _| Box::pin(settings::page(visit, StatusCode::OK, Vec::new()))),
     page!(post, "/dashboard/settings", Visitor, Calls, to!(settings::save)),
     page!(post, "/dashboard/settings/secret", Visitor, Calls, to!(settings::new_secret)),

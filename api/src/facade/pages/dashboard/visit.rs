@@ -68,6 +68,7 @@ fn done(word: &str) -> Option<&'static str> {
         "note-deleted" => "Note deleted.",
         "resolved" => "The decision was saved.",
         "tested" => "A test event was sent.",
+        "endpoint-deleted" => "The endpoint was deleted.",
         "enabled" => "The endpoint is enabled.",
         "redelivered" => "The event is being redelivered.",
         "replayed" => "Undelivered events are being sent again.",

@@ -40,6 +40,8 @@ struct WebhooksPage<'v> {
     is_disabled: bool,
     test: TestForm,
     filter: String,
+    /// The endpoint whose deliveries are listed; empty for all.
+    only: String,
     states: [&'static str; 4],
     rows: Vec<Row>,
     next: Option<String>,
@@ -114,33 +116,18 @@ pub(super) async fn of_payment(visit: &Visit<'_>, id: &str) -> Result<Vec<Row>, 
     Ok(found.into_inner().deliveries.iter().map(Row::of).collect())
 }
 
-/// Returns the page of the endpoint and its deliveries.
-pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Response, Refusal> {
-    let service = visit.facade.engine.webhook_endpoints();
-    let merchant_id = visit.merchant.id.clone();
-    let query = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
-    let endpoint = service.clone().get_webhook_endpoint(visit.request(query)).await?.into_record()?;
-    let query = visit.call.query();
-    let filter = query.get("state").unwrap_or_default().to_owned();
-    let request = v1::ListWebhookDeliveriesRequest {
-        merchant_id,
-        page_size: 20,
-        page_token: query.cursor(),
-        states: STATES.iter().filter(|(word, _)| *word == filter).map(|(_, state)| (*state).into()).collect(),
-        ..Default::default()
-    };
-    let found = service.clone().list_webhook_deliveries(visit.request(request)).await?.into_inner();
-    let next = record::token(&found.next_page_token).map(|cursor| {
-        let mut out = url::form_urlencoded::Serializer::new(String::new());
-        out.append_pair("state", &filter).append_pair("cursor", cursor);
-        format!("/dashboard/webhooks?{}", out.finish())
-    });
-    let status = match (&endpoint.url, endpoint.disabled_at, endpoint.failing_since) {
-        (None, ..) => "not set",
-        (_, Some(_), _) => "disabled",
-        (.., Some(_)) => "failing",
-        _ => "active",
-    };
+/// Returns the word for the health of an endpoint, and its CSS class.
+pub(super) fn status_of(endpoint: &v1::WebhookEndpoint) -> (&'static str, &'static str) {
+    match (&endpoint.url, endpoint.enabled, endpoint.failing_since) {
+        (None, ..) => ("not set", ""),
+        (_, false, _) => ("disabled", " bad"),
+        (.., Some(_)) => ("failing", " bad"),
+        _ => ("active", " completed"),
+    }
+}
+
+/// Returns what is known of the health of an endpoint.
+pub(super) fn facts_of(endpoint: &v1::WebhookEndpoint) -> Vec<(&'static str, String)> {
     let facts = [
         ("Reason", endpoint.disabled_reason().rest_name().map(str::to_owned)),
         ("Disabled at", endpoint.disabled_at.map(minute)),
@@ -148,20 +135,45 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
         ("Last success", endpoint.last_success_at.map(minute)),
         ("Last failure", endpoint.last_failure_at.map(minute)),
     ];
+    facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+}
+
+/// Returns the page of the default endpoint, and the deliveries to every endpoint or to one.
+pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Response, Refusal> {
+    let service = visit.facade.engine.webhook_endpoints();
+    let merchant_id = visit.merchant.id.clone();
+    let query = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone(), endpoint_id: None };
+    let endpoint = service.clone().get_webhook_endpoint(visit.request(query)).await?.into_record()?;
+    let query = visit.call.query();
+    let filter = query.get("state").unwrap_or_default().to_owned();
+    let only = query.get("endpoint").filter(|id| !id.is_empty()).map(str::to_owned);
+    let request = v1::ListWebhookDeliveriesRequest {
+        merchant_id,
+        page_size: 20,
+        page_token: query.cursor(),
+        states: STATES.iter().filter(|(word, _)| *word == filter).map(|(_, state)| (*state).into()).collect(),
+        endpoint_id: only.clone(),
+        ..Default::default()
+    };
+    let found = service.clone().list_webhook_deliveries(visit.request(request)).await?.into_inner();
+    let next = record::token(&found.next_page_token).map(|cursor| {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        out.append_pair("state", &filter).append_pair("cursor", cursor);
+        out.append_pair("endpoint", only.as_deref().unwrap_or_default());
+        format!("/dashboard/webhooks?{}", out.finish())
+    });
+    let (status, shade) = status_of(&endpoint);
     let code = if wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     let page = WebhooksPage {
         frame: visit.frame("webhooks", wrong),
         is_disabled: endpoint.disabled_at.is_some(),
+        facts: facts_of(&endpoint),
         test: TestForm::of(visit),
         url: endpoint.url,
         status,
-        shade: match status {
-            "active" => " completed",
-            "not set" => "",
-            _ => " bad",
-        },
-        facts: facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect(),
+        shade,
         filter,
+        only: only.unwrap_or_default(),
         states: STATES.map(|(word, _)| word),
         rows: found.deliveries.iter().map(Row::of).collect(),
         next,
@@ -231,6 +243,7 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
         merchant_id: visit.merchant.id.clone(),
         r#type: chosen("type").map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()),
         status: chosen("status").map(|word| record::status_of_name(word).unwrap_or_default().into()),
+        endpoint_id: None,
     };
     let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
     after(visit, made, "tested").await
@@ -239,13 +252,13 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
 /// Enables a disabled endpoint, and optionally sends the events that were held meanwhile.
 pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
-    let query = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
+    let query = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone(), endpoint_id: None });
     let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(query).await?.into_record()?;
     // Deliveries after the last success may be missing.
     let earliest = hours_ago(visit, REPLAY_MAX_HOURS);
     let since = endpoint.last_success_at.map_or(earliest, |taken| record::instant(taken).max(earliest));
     let replay_since = visit.form.get("replay").map(|_| record::instant_to_wire(since));
-    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since };
+    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since, endpoint_id: None };
     let made = visit.facade.engine.webhook_endpoints().enable_webhook_endpoint(visit.request(request)).await;
     after(visit, made, "enabled").await
 }
@@ -276,7 +289,7 @@ pub(super) async fn replay(visit: &Visit<'_>) -> Result<Response, Refusal> {
         return page(visit, vec![format!("hours must be a whole number from 1 to {REPLAY_MAX_HOURS}")]).await;
     };
     let since = Some(record::instant_to_wire(hours_ago(visit, hours)));
-    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since };
+    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since, endpoint_id: None };
     let made = visit.facade.engine.webhook_endpoints().replay_webhooks(visit.request(request)).await;
     after(visit, made, "replayed").await
 }
