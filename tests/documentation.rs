@@ -134,6 +134,7 @@ fn variables_exported_by_the_guides_are_not_read_as_settings() {
         "HIVETILL_GRPC_SERVICE_TOKEN",
         "HIVETILL_STORE_URL",
         "HIVETILL_MASTER_KEY_FILE",
+        "HIVETILL_BASE_URL",
     ];
     assert!(settings.iter().all(|name| exported.remove(*name)) && exported.len() > 4, "{exported:?}");
     let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));

@@ -227,8 +227,12 @@ impl Duties {
 impl Duties {
     /// Records a renewed lease.
     pub(crate) fn renewed(&self, at: Instant, by_wall_clock: Timestamp) {
-        if let Some(shared) = &self.shared {
-            shared.held().until = Some(Lease { at, by_wall_clock });
+        let Some(shared) = &self.shared else { return };
+        let mut held = shared.held();
+        let has_lapsed = shared.remaining(&held).is_zero();
+        held.until = Some(Lease { at, by_wall_clock });
+        if has_lapsed {
+            self.count(&held);
         }
     }
 

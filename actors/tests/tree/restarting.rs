@@ -89,6 +89,6 @@ async fn a_restart_needs_the_merchants_permission_an_expired_session_and_no_tran
     test.engine().merchants.set_active(merchant.id, true).await.unwrap();
     let merchant = allow(&test, &merchant, true).await;
     assert_eq!(restart(&test, &merchant, &expired).await, Ok(first));
-    tokio::time::sleep(Duration::from_secs(24 * 3_600)).await;
+    tokio::time::sleep(Duration::from_secs(25 * 3_600)).await;
     assert_eq!(restart(&test, &merchant, &expired).await, refused(RestartRejection::TooLate));
 }

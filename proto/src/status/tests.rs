@@ -1,8 +1,10 @@
 //! Tests of the table of errors and of conversions to and from a gRPC status.
 
 use proptest::prelude::*;
+use tonic::{Status, TimeoutExpired};
 
 use super::*;
+use crate::{details, v1::ErrorDetails};
 
 #[test]
 fn every_reason_has_one_row_with_its_name() {

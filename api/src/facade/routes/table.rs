@@ -256,7 +256,7 @@ const ABOUT: &[Route] = &[
     get("/openapi.json", "Get this OpenAPI document", |facade, call, _| Box::pin(openapi::document(facade, call, all()))).id("about.openapi").responds(&[(200, Json("Description")), (304, Empty)]),
     get("/docs", "Get the API reference as a page", |facade, call, _| Box::pin(openapi::docs(facade, call, all()))).id("about.docs").responds(&[(200, Text("text/html")), (304, Empty)]),
     get("/llms.txt", "Get an introduction for AI agents", |facade, _, _| Box::pin(openapi::llms(facade))).id("about.llms").responds(&[(200, Text("text/plain"))]),
-    get("/.well-known/jwks.json", "Get the public keys of signed offers and receipts", to!(x402::key_set)).unlisted(),
+    get("/.well-known/jwks.json", "Get the public keys of signed offers and receipts", to!(x402::key_set)).responds(&[(200, Text("application/json"))]).unlisted(),
     get("/assets/{file}", "Get a static file of the pages", |_, call, [file, _]| Box::pin(html::asset(call, file))).responds(&[(200, Text("*/*"))]).unlisted(),
 ];
 
