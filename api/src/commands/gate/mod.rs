@@ -26,7 +26,6 @@ use std::{
 };
 
 use engine::{
-    account::AccountName,
     merchant::Registration,
     x402::{ReceiptKey, Signer},
 };

@@ -19,7 +19,6 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Pa
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use reqwest::Url;
-use serde_json::Value;
 
 use super::{
     body::Body,
