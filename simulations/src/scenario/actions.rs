@@ -51,6 +51,7 @@ pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 16] = [
             ("ignore unmatched money", ownership),
             ("send a test event", manage),
             ("change its subscription", manage),
+            ("manage a second endpoint", manage),
             ("read its records", manage),
             ("watch its events", manage),
             ("create a key", manage),

@@ -64,7 +64,7 @@ fn every_array_has_items_and_paths_have_only_their_parameters() {
         Some(query.iter().map(|(name, _, _)| *name).collect::<Vec<_>>()).filter(|names| !names.is_empty())
     };
     let list: Option<Vec<&str>> = taken(http::Method::GET, "/api/public/merchants/mer_1/webhook-deliveries");
-    assert_eq!(list.as_deref(), Some(&["cursor", "limit", "status", "eventId", "paymentId"][..]));
+    assert_eq!(list.as_deref(), Some(&["cursor", "limit", "status", "eventId", "paymentId", "endpointId"][..]));
     assert!(taken(http::Method::GET, "/api/public/payments/list").is_some_and(|known| known.contains(&"unusual")));
     for ignored in ["/api/public/payments/pay_1", "/api/health", "/for/mug-1", "/readyz", "/nothing"] {
         assert_eq!(taken(http::Method::GET, ignored), None, "{ignored}");
