@@ -2,7 +2,7 @@
 
 import { client } from './client.gen.js';
 import { type Client, type Options as Options2, type TDataShape, urlSearchParamsBodySerializer } from './client/index.js';
-import type { AboutDocsData, AboutDocsErrors, AboutDocsResponses, AboutLlmsData, AboutLlmsErrors, AboutLlmsResponses, AboutOpenapiData, AboutOpenapiErrors, AboutOpenapiResponses, AccountProofsIssueChallengeData, AccountProofsIssueChallengeErrors, AccountProofsIssueChallengeResponses, AccountProofsProveData, AccountProofsProveErrors, AccountProofsProveResponses, AdminAuditListData, AdminAuditListErrors, AdminAuditListResponses, AdminBillingGenerateInvoicesData, AdminBillingGenerateInvoicesErrors, AdminBillingGenerateInvoicesResponses, AdminBillingGetTiersData, AdminBillingGetTiersErrors, AdminBillingGetTiersResponses, AdminBillingOverviewData, AdminBillingOverviewErrors, AdminBillingOverviewResponses, AdminBillingPeriodsData, AdminBillingPeriodsErrors, AdminBillingPeriodsResponses, AdminBillingSetTiersData, AdminBillingSetTiersErrors, AdminBillingSetTiersResponses, AdminBooksListData, AdminBooksListErrors, AdminBooksListResponses, AdminComplianceClearData, AdminComplianceClearErrors, AdminComplianceClearResponses, AdminComplianceGetData, AdminComplianceGetErrors, AdminComplianceGetResponses, AdminComplianceSetLimitsData, AdminComplianceSetLimitsErrors, AdminComplianceSetLimitsResponses, AdminMerchantGetData, AdminMerchantGetErrors, AdminMerchantGetResponses, AdminMerchantsChangeStatusData, AdminMerchantsChangeStatusErrors, AdminMerchantsChangeStatusResponses, AdminMerchantsExportData, AdminMerchantsExportErrors, AdminMerchantsExportResponses, AdminMerchantsListAliasData, AdminMerchantsListAliasErrors, AdminMerchantsListAliasResponses, AdminMerchantsListData, AdminMerchantsListErrors, AdminMerchantsListResponses, AdminMerchantsReissueApiKeyData, AdminMerchantsReissueApiKeyErrors, AdminMerchantsReissueApiKeyResponses, AdminMerchantsSetActiveData, AdminMerchantsSetActiveErrors, AdminMerchantsSetActiveResponses, AdminNodesListData, AdminNodesListErrors, AdminNodesListResponses, AdminPaymentsGetData, AdminPaymentsGetErrors, AdminPaymentsGetResponses, ApiKeysCreateData, ApiKeysCreateErrors, ApiKeysCreateResponses, ApiKeysDeleteData, ApiKeysDeleteErrors, ApiKeysDeleteResponses, ApiKeysListData, ApiKeysListErrors, ApiKeysListResponses, ApiKeysRollData, ApiKeysRollErrors, ApiKeysRollResponses, BillingMeData, BillingMeErrors, BillingMeResponses, CheckoutBySlugCancelData, CheckoutBySlugCancelErrors, CheckoutBySlugCancelResponses, CheckoutBySlugEventsData, CheckoutBySlugEventsErrors, CheckoutBySlugEventsResponse, CheckoutBySlugEventsResponses, CheckoutBySlugGetData, CheckoutBySlugGetErrors, CheckoutBySlugGetResponses, CheckoutBySlugRestartData, CheckoutBySlugRestartErrors, CheckoutBySlugRestartResponses, CheckoutBySlugStatusData, CheckoutBySlugStatusErrors, CheckoutBySlugStatusResponses, CheckoutBySlugWalletData, CheckoutBySlugWalletErrors, CheckoutBySlugWalletResponses, CheckoutCancelData, CheckoutCancelErrors, CheckoutCancelResponses, CheckoutEventsData, CheckoutEventsErrors, CheckoutEventsResponse, CheckoutEventsResponses, CheckoutGetData, CheckoutGetErrors, CheckoutGetResponses, CheckoutRestartData, CheckoutRestartErrors, CheckoutRestartResponses, CheckoutStatusData, CheckoutStatusErrors, CheckoutStatusResponses, EventsGetData, EventsGetErrors, EventsGetResponses, EventsListData, EventsListErrors, EventsListResponses, EventsStreamData, EventsStreamErrors, EventsStreamResponse, EventsStreamResponses, HealthGetData, HealthGetErrors, HealthGetResponses, HealthLiveData, HealthLiveErrors, HealthLiveResponses, HealthReadyData, HealthReadyErrors, HealthReadyResponses, MerchantsCancelAccountChangeData, MerchantsCancelAccountChangeErrors, MerchantsCancelAccountChangeResponses, MerchantsGetData, MerchantsGetErrors, MerchantsGetResponses, MerchantsMeData, MerchantsMeErrors, MerchantsMeResponses, MerchantsRegisterData, MerchantsRegisterErrors, MerchantsRegisterResponses, MerchantsRotateWebhookSecretData, MerchantsRotateWebhookSecretErrors, MerchantsRotateWebhookSecretResponses, MerchantsUpdateAliasData, MerchantsUpdateAliasErrors, MerchantsUpdateAliasResponses, MerchantsUpdateData, MerchantsUpdateErrors, MerchantsUpdateResponses, PaymentsCancelData, PaymentsCancelErrors, PaymentsCancelResponses, PaymentsCreateData, PaymentsCreateErrors, PaymentsCreateResponses, PaymentsCreateShortData, PaymentsCreateShortErrors, PaymentsCreateShortResponses, PaymentsDeleteMetadataData, PaymentsDeleteMetadataErrors, PaymentsDeleteMetadataResponses, PaymentsDeleteNoteData, PaymentsDeleteNoteErrors, PaymentsDeleteNoteResponses, PaymentsExportData, PaymentsExportErrors, PaymentsExportResponses, PaymentsFeeRateData, PaymentsFeeRateErrors, PaymentsFeeRateResponses, PaymentsGetData, PaymentsGetErrors, PaymentsGetResponses, PaymentsGetStatusData, PaymentsGetStatusErrors, PaymentsGetStatusResponses, PaymentsListAliasData, PaymentsListAliasErrors, PaymentsListAliasResponses, PaymentsListData, PaymentsListErrors, PaymentsListResponses, PaymentsListTransfersData, PaymentsListTransfersErrors, PaymentsListTransfersResponses, PaymentsPrepareRefundData, PaymentsPrepareRefundErrors, PaymentsPrepareRefundResponses, PaymentsResolveData, PaymentsResolveErrors, PaymentsResolveResponses, PaymentsVolumeData, PaymentsVolumeErrors, PaymentsVolumeResponses, UnmatchedAssignData, UnmatchedAssignErrors, UnmatchedAssignResponses, UnmatchedCandidatesData, UnmatchedCandidatesErrors, UnmatchedCandidatesResponses, UnmatchedGetData, UnmatchedGetErrors, UnmatchedGetResponses, UnmatchedIgnoreData, UnmatchedIgnoreErrors, UnmatchedIgnoreResponses, UnmatchedListData, UnmatchedListErrors, UnmatchedListResponses, WebhookDeliveriesExportData, WebhookDeliveriesExportErrors, WebhookDeliveriesExportResponses, WebhookDeliveriesGetData, WebhookDeliveriesGetErrors, WebhookDeliveriesGetResponses, WebhookDeliveriesListData, WebhookDeliveriesListErrors, WebhookDeliveriesListResponses, WebhookDeliveriesRedeliverData, WebhookDeliveriesRedeliverErrors, WebhookDeliveriesRedeliverResponses, WebhooksEnableData, WebhooksEnableErrors, WebhooksEnableResponses, WebhooksGetEndpointData, WebhooksGetEndpointErrors, WebhooksGetEndpointResponses, WebhooksReplayData, WebhooksReplayErrors, WebhooksReplayResponses, WebhooksTestData, WebhooksTestErrors, WebhooksTestResponses, X402ExportSalesData, X402ExportSalesErrors, X402ExportSalesResponses, X402HealthData, X402HealthErrors, X402HealthResponses, X402SalesData, X402SalesErrors, X402SalesResponses, X402SettleData, X402SettleErrors, X402SettleResponses, X402SupportedData, X402SupportedErrors, X402SupportedNetworksData, X402SupportedNetworksErrors, X402SupportedNetworksResponses, X402SupportedResponses, X402VerifyData, X402VerifyErrors, X402VerifyResponses } from './types.gen.js';
+import type { AboutDocsData, AboutDocsErrors, AboutDocsResponses, AboutLlmsData, AboutLlmsErrors, AboutLlmsResponses, AboutOpenapiData, AboutOpenapiErrors, AboutOpenapiResponses, AccountProofsIssueChallengeData, AccountProofsIssueChallengeErrors, AccountProofsIssueChallengeResponses, AccountProofsProveData, AccountProofsProveErrors, AccountProofsProveResponses, AdminAuditListData, AdminAuditListErrors, AdminAuditListResponses, AdminBillingGenerateInvoicesData, AdminBillingGenerateInvoicesErrors, AdminBillingGenerateInvoicesResponses, AdminBillingGetTiersData, AdminBillingGetTiersErrors, AdminBillingGetTiersResponses, AdminBillingOverviewData, AdminBillingOverviewErrors, AdminBillingOverviewResponses, AdminBillingPeriodsData, AdminBillingPeriodsErrors, AdminBillingPeriodsResponses, AdminBillingSetTiersData, AdminBillingSetTiersErrors, AdminBillingSetTiersResponses, AdminBooksListData, AdminBooksListErrors, AdminBooksListResponses, AdminComplianceClearData, AdminComplianceClearErrors, AdminComplianceClearResponses, AdminComplianceGetData, AdminComplianceGetErrors, AdminComplianceGetResponses, AdminComplianceSetLimitsData, AdminComplianceSetLimitsErrors, AdminComplianceSetLimitsResponses, AdminMerchantGetData, AdminMerchantGetErrors, AdminMerchantGetResponses, AdminMerchantsChangeStatusData, AdminMerchantsChangeStatusErrors, AdminMerchantsChangeStatusResponses, AdminMerchantsExportData, AdminMerchantsExportErrors, AdminMerchantsExportResponses, AdminMerchantsListAliasData, AdminMerchantsListAliasErrors, AdminMerchantsListAliasResponses, AdminMerchantsListData, AdminMerchantsListErrors, AdminMerchantsListResponses, AdminMerchantsReissueApiKeyData, AdminMerchantsReissueApiKeyErrors, AdminMerchantsReissueApiKeyResponses, AdminMerchantsSetActiveData, AdminMerchantsSetActiveErrors, AdminMerchantsSetActiveResponses, AdminNodesListData, AdminNodesListErrors, AdminNodesListResponses, AdminPaymentsGetData, AdminPaymentsGetErrors, AdminPaymentsGetResponses, ApiKeysCreateData, ApiKeysCreateErrors, ApiKeysCreateResponses, ApiKeysDeleteData, ApiKeysDeleteErrors, ApiKeysDeleteResponses, ApiKeysListData, ApiKeysListErrors, ApiKeysListResponses, ApiKeysRollData, ApiKeysRollErrors, ApiKeysRollResponses, BillingMeData, BillingMeErrors, BillingMeResponses, CheckoutBySlugCancelData, CheckoutBySlugCancelErrors, CheckoutBySlugCancelResponses, CheckoutBySlugEventsData, CheckoutBySlugEventsErrors, CheckoutBySlugEventsResponse, CheckoutBySlugEventsResponses, CheckoutBySlugGetData, CheckoutBySlugGetErrors, CheckoutBySlugGetResponses, CheckoutBySlugRestartData, CheckoutBySlugRestartErrors, CheckoutBySlugRestartResponses, CheckoutBySlugStatusData, CheckoutBySlugStatusErrors, CheckoutBySlugStatusResponses, CheckoutBySlugWalletData, CheckoutBySlugWalletErrors, CheckoutBySlugWalletResponses, CheckoutCancelData, CheckoutCancelErrors, CheckoutCancelResponses, CheckoutEventsData, CheckoutEventsErrors, CheckoutEventsResponse, CheckoutEventsResponses, CheckoutGetData, CheckoutGetErrors, CheckoutGetResponses, CheckoutRestartData, CheckoutRestartErrors, CheckoutRestartResponses, CheckoutStatusData, CheckoutStatusErrors, CheckoutStatusResponses, EventsGetData, EventsGetErrors, EventsGetResponses, EventsListData, EventsListErrors, EventsListResponses, EventsStreamData, EventsStreamErrors, EventsStreamResponse, EventsStreamResponses, HealthGetData, HealthGetErrors, HealthGetResponses, HealthLiveData, HealthLiveErrors, HealthLiveResponses, HealthReadyData, HealthReadyErrors, HealthReadyResponses, MerchantsCancelAccountChangeData, MerchantsCancelAccountChangeErrors, MerchantsCancelAccountChangeResponses, MerchantsGetData, MerchantsGetErrors, MerchantsGetResponses, MerchantsMeData, MerchantsMeErrors, MerchantsMeResponses, MerchantsRegisterData, MerchantsRegisterErrors, MerchantsRegisterResponses, MerchantsRotateWebhookSecretData, MerchantsRotateWebhookSecretErrors, MerchantsRotateWebhookSecretResponses, MerchantsUpdateAliasData, MerchantsUpdateAliasErrors, MerchantsUpdateAliasResponses, MerchantsUpdateData, MerchantsUpdateErrors, MerchantsUpdateResponses, PaymentsCancelData, PaymentsCancelErrors, PaymentsCancelResponses, PaymentsCreateData, PaymentsCreateErrors, PaymentsCreateResponses, PaymentsCreateShortData, PaymentsCreateShortErrors, PaymentsCreateShortResponses, PaymentsDeleteMetadataData, PaymentsDeleteMetadataErrors, PaymentsDeleteMetadataResponses, PaymentsDeleteNoteData, PaymentsDeleteNoteErrors, PaymentsDeleteNoteResponses, PaymentsExportData, PaymentsExportErrors, PaymentsExportResponses, PaymentsFeeRateData, PaymentsFeeRateErrors, PaymentsFeeRateResponses, PaymentsGetData, PaymentsGetErrors, PaymentsGetResponses, PaymentsGetStatusData, PaymentsGetStatusErrors, PaymentsGetStatusResponses, PaymentsListAliasData, PaymentsListAliasErrors, PaymentsListAliasResponses, PaymentsListData, PaymentsListErrors, PaymentsListResponses, PaymentsListTransfersData, PaymentsListTransfersErrors, PaymentsListTransfersResponses, PaymentsPrepareRefundData, PaymentsPrepareRefundErrors, PaymentsPrepareRefundResponses, PaymentsResolveData, PaymentsResolveErrors, PaymentsResolveResponses, PaymentsVolumeData, PaymentsVolumeErrors, PaymentsVolumeResponses, UnmatchedAssignData, UnmatchedAssignErrors, UnmatchedAssignResponses, UnmatchedCandidatesData, UnmatchedCandidatesErrors, UnmatchedCandidatesResponses, UnmatchedGetData, UnmatchedGetErrors, UnmatchedGetResponses, UnmatchedIgnoreData, UnmatchedIgnoreErrors, UnmatchedIgnoreResponses, UnmatchedListData, UnmatchedListErrors, UnmatchedListResponses, WebhookDeliveriesExportData, WebhookDeliveriesExportErrors, WebhookDeliveriesExportResponses, WebhookDeliveriesGetData, WebhookDeliveriesGetErrors, WebhookDeliveriesGetResponses, WebhookDeliveriesListData, WebhookDeliveriesListErrors, WebhookDeliveriesListResponses, WebhookDeliveriesRedeliverData, WebhookDeliveriesRedeliverErrors, WebhookDeliveriesRedeliverResponses, WebhookEndpointsCreateData, WebhookEndpointsCreateErrors, WebhookEndpointsCreateResponses, WebhookEndpointsDeleteData, WebhookEndpointsDeleteErrors, WebhookEndpointsDeleteResponses, WebhookEndpointsEnableData, WebhookEndpointsEnableErrors, WebhookEndpointsEnableResponses, WebhookEndpointsGetData, WebhookEndpointsGetErrors, WebhookEndpointsGetResponses, WebhookEndpointsListData, WebhookEndpointsListErrors, WebhookEndpointsListResponses, WebhookEndpointsRotateSecretData, WebhookEndpointsRotateSecretErrors, WebhookEndpointsRotateSecretResponses, WebhookEndpointsTestData, WebhookEndpointsTestErrors, WebhookEndpointsTestResponses, WebhookEndpointsUpdateData, WebhookEndpointsUpdateErrors, WebhookEndpointsUpdateResponses, WebhooksEnableData, WebhooksEnableErrors, WebhooksEnableResponses, WebhooksGetEndpointData, WebhooksGetEndpointErrors, WebhooksGetEndpointResponses, WebhooksReplayData, WebhooksReplayErrors, WebhooksReplayResponses, WebhooksTestData, WebhooksTestErrors, WebhooksTestResponses, X402ExportSalesData, X402ExportSalesErrors, X402ExportSalesResponses, X402HealthData, X402HealthErrors, X402HealthResponses, X402SalesData, X402SalesErrors, X402SalesResponses, X402SettleData, X402SettleErrors, X402SettleResponses, X402SupportedData, X402SupportedErrors, X402SupportedNetworksData, X402SupportedNetworksErrors, X402SupportedNetworksResponses, X402SupportedResponses, X402VerifyData, X402VerifyErrors, X402VerifyResponses } from './types.gen.js';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -528,7 +528,7 @@ export const merchantsCancelAccountChange = <ThrowOnError extends boolean = fals
 /**
  * Get the health of the webhook endpoint
  *
- * Returns the health of the webhook endpoint.
+ * Returns the default webhook endpoint, the one of `webhookUrl`, with its health.
  *
  * The API key needs the scope `payments:read`.
  */
@@ -600,6 +600,130 @@ export const webhookDeliveriesRedeliver = <ThrowOnError extends boolean = false>
 export const webhooksEnable = <ThrowOnError extends boolean = false>(options: Options<WebhooksEnableData, ThrowOnError>) => (options.client ?? client).post<WebhooksEnableResponses, WebhooksEnableErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
     url: '/api/public/merchants/{id}/webhook-enable',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * List webhook endpoints with their health
+ *
+ * Lists the webhook endpoints with their health: first the default one, which has the `webhookUrl`, the `webhookEvents` and the webhook secret of the merchant, then the additional ones.
+ *
+ * The API key needs the scope `payments:read`.
+ */
+export const webhookEndpointsList = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsListData, ThrowOnError>) => (options.client ?? client).get<WebhookEndpointsListResponses, WebhookEndpointsListErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints',
+    ...options
+});
+
+/**
+ * Create a webhook endpoint; its secret is returned only once
+ *
+ * Creates an additional webhook endpoint, which receives the events of the given types. It has its own secret, which the response shows only once. A merchant has at most 16.
+ *
+ * The API key needs the scope `merchant:write`.
+ */
+export const webhookEndpointsCreate = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsCreateData, ThrowOnError>) => (options.client ?? client).post<WebhookEndpointsCreateResponses, WebhookEndpointsCreateErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Delete a webhook endpoint
+ *
+ * Deletes an additional webhook endpoint and returns the remaining ones. Its pending deliveries fail; the log keeps them.
+ *
+ * The API key needs the scope `merchant:write`.
+ */
+export const webhookEndpointsDelete = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsDeleteData, ThrowOnError>) => (options.client ?? client).delete<WebhookEndpointsDeleteResponses, WebhookEndpointsDeleteErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}',
+    ...options
+});
+
+/**
+ * Get a webhook endpoint with its health
+ *
+ * Returns a webhook endpoint with its health.
+ *
+ * The API key needs the scope `payments:read`.
+ */
+export const webhookEndpointsGet = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsGetData, ThrowOnError>) => (options.client ?? client).get<WebhookEndpointsGetResponses, WebhookEndpointsGetErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}',
+    ...options
+});
+
+/**
+ * Update a webhook endpoint; only the fields of the body change
+ *
+ * Changes an additional webhook endpoint. Events that occur while `enabled` is `false` are not sent later. The health of an endpoint with a new URL starts over.
+ *
+ * The API key needs the scope `merchant:write`.
+ */
+export const webhookEndpointsUpdate = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsUpdateData, ThrowOnError>) => (options.client ?? client).put<WebhookEndpointsUpdateResponses, WebhookEndpointsUpdateErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Enable a webhook endpoint
+ *
+ * Enables a webhook endpoint that its health disabled, and sends its deliveries that are `held` or `failed` since `replaySince`.
+ *
+ * The API key needs the scope `merchant:write`.
+ */
+export const webhookEndpointsEnable = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsEnableData, ThrowOnError>) => (options.client ?? client).post<WebhookEndpointsEnableResponses, WebhookEndpointsEnableErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}/enable',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Rotate the secret of a webhook endpoint; the new one is returned only once
+ *
+ * Generates a new secret for a webhook endpoint. The old one is invalid at once, unless `graceHours` keeps both valid for a while.
+ *
+ * The API key needs the scope `merchant:write`.
+ */
+export const webhookEndpointsRotateSecret = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsRotateSecretData, ThrowOnError>) => (options.client ?? client).post<WebhookEndpointsRotateSecretResponses, WebhookEndpointsRotateSecretErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}/secret',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Send a test event to a webhook endpoint
+ *
+ * Sends a test event to a webhook endpoint once, as `POST …/webhook-test` does to the default one.
+ *
+ * The API key needs the scope `merchant:write`.
+ */
+export const webhookEndpointsTest = <ThrowOnError extends boolean = false>(options: Options<WebhookEndpointsTestData, ThrowOnError>) => (options.client ?? client).post<WebhookEndpointsTestResponses, WebhookEndpointsTestErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { name: 'x-api-key', type: 'apiKey' }],
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}/test',
     ...options,
     headers: {
         'Content-Type': 'application/json',

@@ -813,6 +813,21 @@ export type CreatePayment = {
     redirectUrl?: string | null;
 };
 
+export type CreateWebhookEndpoint = {
+    /**
+     * What it is for, at most 100 characters.
+     */
+    description?: string | null;
+    /**
+     * The types of events that it receives.
+     */
+    events: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched'>;
+    /**
+     * Where events are sent.
+     */
+    url: string;
+};
+
 /**
  * A new payment.
  */
@@ -945,7 +960,7 @@ export type Delivery = {
      */
     createdAt: string;
     /**
-     * The endpoint.
+     * The endpoint. The id of the default endpoint is that of the merchant with another prefix.
      */
     endpointId: string;
     /**
@@ -1066,7 +1081,7 @@ export type DeliveryWithAttempts = {
      */
     createdAt: string;
     /**
-     * The endpoint.
+     * The endpoint. The id of the default endpoint is that of the merchant with another prefix.
      */
     endpointId: string;
     /**
@@ -1167,17 +1182,29 @@ export type EnabledWebhook = {
      */
     breakerOpen: boolean;
     /**
+     * When it was created.
+     */
+    createdAt: string;
+    /**
+     * What it is for; empty for the default endpoint.
+     */
+    description: string;
+    /**
      * When it was disabled.
      */
     disabledAt: string | null;
     /**
-     * Why it was disabled: it responded with 410 (`gone`), or every attempt failed for five days (`failing`).
+     * Why it was disabled: it responded with 410 (`gone`), every attempt failed for five days (`failing`), or the merchant disabled it (`merchant`).
      */
     disabledReason: string | null;
     /**
      * Whether events are sent.
      */
     enabled: boolean;
+    /**
+     * The types of events that it receives.
+     */
+    events: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched'>;
     /**
      * How many attempts have failed since then.
      */
@@ -1190,6 +1217,10 @@ export type EnabledWebhook = {
      * Whether there are more items after this page.
      */
     hasMore?: boolean;
+    /**
+     * The id of the endpoint.
+     */
+    id: string;
     /**
      * When an attempt last failed.
      */
@@ -1462,6 +1493,17 @@ export type MadeKey = {
      * When the previous one stops being valid.
      */
     previousValidUntil?: string;
+};
+
+export type MadeWebhookEndpoint = {
+    /**
+     * The new endpoint.
+     */
+    endpoint: WebhookEndpoint;
+    /**
+     * The secret that signs webhooks. It is shown once.
+     */
+    webhookSecret: string;
 };
 
 export type Merchant = {
@@ -2371,7 +2413,7 @@ export type ReadyNode = {
 /**
  * The reason of the error. docs/reference/errors.md has the cause and the fix of each.
  */
-export type Reason = 'accepted_requirements_mismatch' | 'account_not_proven' | 'admin_required' | 'api_key_in_use' | 'bad_request' | 'billing_not_configured' | 'body_too_large' | 'challenge_expired' | 'compliance_hold' | 'conflict' | 'conflicting_credentials' | 'cursor_of_another_epoch' | 'cursor_out_of_range' | 'duplicate_settlement' | 'engine_access_denied' | 'engine_unavailable' | 'forbidden_merchant' | 'hbd_off_peg' | 'headers_too_large' | 'idempotency_in_progress' | 'idempotency_key_reused' | 'inactive_merchant' | 'insufficient_funds' | 'insufficient_scope' | 'internal' | 'invalid_api_key' | 'invalid_exact_hive_payload_account_not_found' | 'invalid_exact_hive_payload_amount' | 'invalid_exact_hive_payload_amount_mismatch' | 'invalid_exact_hive_payload_asset_mismatch' | 'invalid_exact_hive_payload_authority' | 'invalid_exact_hive_payload_expiration_too_far' | 'invalid_exact_hive_payload_memo_mismatch' | 'invalid_exact_hive_payload_operations' | 'invalid_exact_hive_payload_recipient_mismatch' | 'invalid_exact_hive_payload_self_payment' | 'invalid_exact_hive_payload_sender_mismatch' | 'invalid_exact_hive_payload_signature' | 'invalid_form_token' | 'invalid_network' | 'invalid_payload' | 'invalid_payment_requirements' | 'invalid_scheme' | 'invalid_transaction_state' | 'invalid_x402_version' | 'key_roll_disabled' | 'malformed_json' | 'merchant_inactive' | 'method_not_allowed' | 'no_pending_account' | 'no_webhook_endpoint' | 'node_unavailable' | 'not_found' | 'not_implemented' | 'nothing_to_resolve' | 'operator_token_required' | 'overloaded' | 'payment_detected' | 'payment_expired' | 'payment_identifier_reused' | 'payment_in_flight' | 'payment_not_pending' | 'payment_not_restartable' | 'payment_open' | 'payment_required' | 'rate_limited' | 'rate_unavailable' | 'record_damaged' | 'refused_account' | 'registration_closed' | 'request_timeout' | 'restart_disabled' | 'session_cancelling' | 'session_completed' | 'session_expired' | 'session_not_found' | 'session_not_pending' | 'settlement_pending' | 'store_unavailable' | 'stored_bytes_reached' | 'timeout' | 'too_many_account_changes' | 'too_many_api_keys' | 'too_many_idempotency_keys' | 'too_many_open_payments' | 'too_many_webhook_secrets' | 'transfer_assigned' | 'transfer_settled' | 'unexpected_settle_error' | 'unexpected_verify_error' | 'unknown_account' | 'unknown_field' | 'unknown_route' | 'unsupported_media_type' | 'unsupported_scheme' | 'uri_too_long' | 'validation_failed' | 'x402_disabled';
+export type Reason = 'accepted_requirements_mismatch' | 'account_not_proven' | 'admin_required' | 'api_key_in_use' | 'bad_request' | 'billing_not_configured' | 'body_too_large' | 'challenge_expired' | 'compliance_hold' | 'conflict' | 'conflicting_credentials' | 'cursor_of_another_epoch' | 'cursor_out_of_range' | 'duplicate_settlement' | 'engine_access_denied' | 'engine_unavailable' | 'forbidden_merchant' | 'hbd_off_peg' | 'headers_too_large' | 'idempotency_in_progress' | 'idempotency_key_reused' | 'inactive_merchant' | 'insufficient_funds' | 'insufficient_scope' | 'internal' | 'invalid_api_key' | 'invalid_exact_hive_payload_account_not_found' | 'invalid_exact_hive_payload_amount' | 'invalid_exact_hive_payload_amount_mismatch' | 'invalid_exact_hive_payload_asset_mismatch' | 'invalid_exact_hive_payload_authority' | 'invalid_exact_hive_payload_expiration_too_far' | 'invalid_exact_hive_payload_memo_mismatch' | 'invalid_exact_hive_payload_operations' | 'invalid_exact_hive_payload_recipient_mismatch' | 'invalid_exact_hive_payload_self_payment' | 'invalid_exact_hive_payload_sender_mismatch' | 'invalid_exact_hive_payload_signature' | 'invalid_form_token' | 'invalid_network' | 'invalid_payload' | 'invalid_payment_requirements' | 'invalid_scheme' | 'invalid_transaction_state' | 'invalid_x402_version' | 'key_roll_disabled' | 'malformed_json' | 'merchant_inactive' | 'method_not_allowed' | 'no_pending_account' | 'no_webhook_endpoint' | 'node_unavailable' | 'not_found' | 'not_implemented' | 'nothing_to_resolve' | 'operator_token_required' | 'overloaded' | 'payment_detected' | 'payment_expired' | 'payment_identifier_reused' | 'payment_in_flight' | 'payment_not_pending' | 'payment_not_restartable' | 'payment_open' | 'payment_required' | 'rate_limited' | 'rate_unavailable' | 'record_damaged' | 'refused_account' | 'registration_closed' | 'request_timeout' | 'restart_disabled' | 'session_cancelling' | 'session_completed' | 'session_expired' | 'session_not_found' | 'session_not_pending' | 'settlement_pending' | 'store_unavailable' | 'stored_bytes_reached' | 'timeout' | 'too_many_account_changes' | 'too_many_api_keys' | 'too_many_idempotency_keys' | 'too_many_open_payments' | 'too_many_webhook_endpoints' | 'too_many_webhook_secrets' | 'transfer_assigned' | 'transfer_settled' | 'unexpected_settle_error' | 'unexpected_verify_error' | 'unknown_account' | 'unknown_field' | 'unknown_route' | 'unsupported_media_type' | 'unsupported_scheme' | 'uri_too_long' | 'validation_failed' | 'x402_disabled';
 
 export type ReconciliationDay = {
     /**
@@ -3195,6 +3237,25 @@ export type UpdateMerchant = {
     x402Enabled?: boolean;
 };
 
+export type UpdateWebhookEndpoint = {
+    /**
+     * What it is for, at most 100 characters; `null` removes it.
+     */
+    description?: string | null;
+    /**
+     * Whether it receives events.
+     */
+    enabled?: boolean;
+    /**
+     * The types of events that it receives.
+     */
+    events?: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched'>;
+    /**
+     * Where events are sent.
+     */
+    url?: string;
+};
+
 export type Verified = {
     /**
      * The same, for people.
@@ -3264,17 +3325,29 @@ export type WebhookEndpoint = {
      */
     breakerOpen: boolean;
     /**
+     * When it was created.
+     */
+    createdAt: string;
+    /**
+     * What it is for; empty for the default endpoint.
+     */
+    description: string;
+    /**
      * When it was disabled.
      */
     disabledAt: string | null;
     /**
-     * Why it was disabled: it responded with 410 (`gone`), or every attempt failed for five days (`failing`).
+     * Why it was disabled: it responded with 410 (`gone`), every attempt failed for five days (`failing`), or the merchant disabled it (`merchant`).
      */
     disabledReason: string | null;
     /**
      * Whether events are sent.
      */
     enabled: boolean;
+    /**
+     * The types of events that it receives.
+     */
+    events: Array<'payment.status_changed' | 'payment.exception' | 'x402.settled' | 'merchant.account_change' | 'refund.completed' | 'transfer.unmatched'>;
     /**
      * How many attempts have failed since then.
      */
@@ -3283,6 +3356,10 @@ export type WebhookEndpoint = {
      * The time since which every attempt has failed.
      */
     failingSince: string | null;
+    /**
+     * The id of the endpoint.
+     */
+    id: string;
     /**
      * When an attempt last failed.
      */
@@ -3307,6 +3384,13 @@ export type WebhookEndpoint = {
      * A warning before it is disabled.
      */
     warning: string | null;
+};
+
+export type WebhookEndpoints = {
+    /**
+     * The endpoints, the default one first.
+     */
+    endpoints: Array<WebhookEndpoint>;
 };
 
 export type X402Health = {
@@ -6020,6 +6104,10 @@ export type WebhookDeliveriesListData = {
          * Only deliveries of this payment's events.
          */
         paymentId?: string;
+        /**
+         * Only deliveries to this endpoint.
+         */
+        endpointId?: string;
     };
     url: '/api/public/merchants/{id}/webhook-deliveries';
 };
@@ -6107,6 +6195,10 @@ export type WebhookDeliveriesExportData = {
          * Only deliveries of this payment's events.
          */
         paymentId?: string;
+        /**
+         * Only deliveries to this endpoint.
+         */
+        endpointId?: string;
     };
     url: '/api/public/merchants/{id}/webhook-deliveries/export';
 };
@@ -6396,6 +6488,624 @@ export type WebhooksEnableResponses = {
 };
 
 export type WebhooksEnableResponse = WebhooksEnableResponses[keyof WebhooksEnableResponses];
+
+export type WebhookEndpointsListData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints';
+};
+
+export type WebhookEndpointsListErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsListError = WebhookEndpointsListErrors[keyof WebhookEndpointsListErrors];
+
+export type WebhookEndpointsListResponses = {
+    /**
+     * OK
+     */
+    200: WebhookEndpoints;
+};
+
+export type WebhookEndpointsListResponse = WebhookEndpointsListResponses[keyof WebhookEndpointsListResponses];
+
+export type WebhookEndpointsCreateData = {
+    body: CreateWebhookEndpoint;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints';
+};
+
+export type WebhookEndpointsCreateErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Conflict
+     */
+    409: Error;
+    /**
+     * Payload Too Large
+     */
+    413: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Unsupported Media Type
+     */
+    415: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsCreateError = WebhookEndpointsCreateErrors[keyof WebhookEndpointsCreateErrors];
+
+export type WebhookEndpointsCreateResponses = {
+    /**
+     * Created
+     */
+    201: MadeWebhookEndpoint;
+};
+
+export type WebhookEndpointsCreateResponse = WebhookEndpointsCreateResponses[keyof WebhookEndpointsCreateResponses];
+
+export type WebhookEndpointsDeleteData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+        /**
+         * The id of the endpoint.
+         */
+        endpoint: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}';
+};
+
+export type WebhookEndpointsDeleteErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsDeleteError = WebhookEndpointsDeleteErrors[keyof WebhookEndpointsDeleteErrors];
+
+export type WebhookEndpointsDeleteResponses = {
+    /**
+     * OK
+     */
+    200: WebhookEndpoints;
+};
+
+export type WebhookEndpointsDeleteResponse = WebhookEndpointsDeleteResponses[keyof WebhookEndpointsDeleteResponses];
+
+export type WebhookEndpointsGetData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+        /**
+         * The id of the endpoint.
+         */
+        endpoint: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}';
+};
+
+export type WebhookEndpointsGetErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsGetError = WebhookEndpointsGetErrors[keyof WebhookEndpointsGetErrors];
+
+export type WebhookEndpointsGetResponses = {
+    /**
+     * OK
+     */
+    200: WebhookEndpoint;
+};
+
+export type WebhookEndpointsGetResponse = WebhookEndpointsGetResponses[keyof WebhookEndpointsGetResponses];
+
+export type WebhookEndpointsUpdateData = {
+    body: UpdateWebhookEndpoint;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+        /**
+         * The id of the endpoint.
+         */
+        endpoint: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}';
+};
+
+export type WebhookEndpointsUpdateErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Payload Too Large
+     */
+    413: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Unsupported Media Type
+     */
+    415: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsUpdateError = WebhookEndpointsUpdateErrors[keyof WebhookEndpointsUpdateErrors];
+
+export type WebhookEndpointsUpdateResponses = {
+    /**
+     * OK
+     */
+    200: WebhookEndpoint;
+};
+
+export type WebhookEndpointsUpdateResponse = WebhookEndpointsUpdateResponses[keyof WebhookEndpointsUpdateResponses];
+
+export type WebhookEndpointsEnableData = {
+    body?: EnableWebhook;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+        /**
+         * The id of the endpoint.
+         */
+        endpoint: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}/enable';
+};
+
+export type WebhookEndpointsEnableErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Conflict
+     */
+    409: Error;
+    /**
+     * Payload Too Large
+     */
+    413: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Unsupported Media Type
+     */
+    415: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsEnableError = WebhookEndpointsEnableErrors[keyof WebhookEndpointsEnableErrors];
+
+export type WebhookEndpointsEnableResponses = {
+    /**
+     * OK
+     */
+    200: EnabledWebhook;
+};
+
+export type WebhookEndpointsEnableResponse = WebhookEndpointsEnableResponses[keyof WebhookEndpointsEnableResponses];
+
+export type WebhookEndpointsRotateSecretData = {
+    body?: RotateSecret;
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+        /**
+         * The id of the endpoint.
+         */
+        endpoint: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}/secret';
+};
+
+export type WebhookEndpointsRotateSecretErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Conflict
+     */
+    409: Error;
+    /**
+     * Payload Too Large
+     */
+    413: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Unsupported Media Type
+     */
+    415: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsRotateSecretError = WebhookEndpointsRotateSecretErrors[keyof WebhookEndpointsRotateSecretErrors];
+
+export type WebhookEndpointsRotateSecretResponses = {
+    /**
+     * OK
+     */
+    200: Secret;
+};
+
+export type WebhookEndpointsRotateSecretResponse = WebhookEndpointsRotateSecretResponses[keyof WebhookEndpointsRotateSecretResponses];
+
+export type WebhookEndpointsTestData = {
+    body?: TestWebhook;
+    headers?: {
+        /**
+         * A unique key of your choice for this request, 1 to 255 characters. For 24 hours, the same request with the same key is executed once; a different request with it gets 422.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the merchant.
+         */
+        id: string;
+        /**
+         * The id of the endpoint.
+         */
+        endpoint: string;
+    };
+    query?: never;
+    url: '/api/public/merchants/{id}/webhook-endpoints/{endpoint}/test';
+};
+
+export type WebhookEndpointsTestErrors = {
+    /**
+     * Bad Request
+     */
+    400: Error;
+    /**
+     * Unauthorized
+     */
+    401: Error;
+    /**
+     * Forbidden
+     */
+    403: Error;
+    /**
+     * Not Found
+     */
+    404: Error;
+    /**
+     * Request Timeout
+     */
+    408: Error;
+    /**
+     * Conflict
+     */
+    409: Error;
+    /**
+     * Payload Too Large
+     */
+    413: Error;
+    /**
+     * URI Too Long
+     */
+    414: Error;
+    /**
+     * Unsupported Media Type
+     */
+    415: Error;
+    /**
+     * Unprocessable Entity
+     */
+    422: Error;
+    /**
+     * Too Many Requests
+     */
+    429: Error;
+    /**
+     * Request Header Fields Too Large
+     */
+    431: Error;
+    /**
+     * Internal Server Error
+     */
+    500: Error;
+    /**
+     * Service Unavailable
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsTestError = WebhookEndpointsTestErrors[keyof WebhookEndpointsTestErrors];
+
+export type WebhookEndpointsTestResponses = {
+    /**
+     * OK
+     */
+    200: Delivery;
+};
+
+export type WebhookEndpointsTestResponse = WebhookEndpointsTestResponses[keyof WebhookEndpointsTestResponses];
 
 export type WebhooksReplayData = {
     body: ReplayWebhooks;

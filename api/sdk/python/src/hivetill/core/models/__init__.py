@@ -49,6 +49,8 @@ from .create_key import CreateKey
 from .create_key_scopes_item import CreateKeyScopesItem
 from .create_payment import CreatePayment
 from .create_payment_currency import CreatePaymentCurrency
+from .create_webhook_endpoint import CreateWebhookEndpoint
+from .create_webhook_endpoint_events_item import CreateWebhookEndpointEventsItem
 from .created import Created
 from .created_currency import CreatedCurrency
 from .created_short import CreatedShort
@@ -76,6 +78,7 @@ from .description_tags_item import DescriptionTagsItem
 from .description_webhooks import DescriptionWebhooks
 from .enable_webhook import EnableWebhook
 from .enabled_webhook import EnabledWebhook
+from .enabled_webhook_events_item import EnabledWebhookEventsItem
 from .enabled_webhook_status import EnabledWebhookStatus
 from .error import Error
 from .error_code import ErrorCode
@@ -96,6 +99,7 @@ from .live_status import LiveStatus
 from .live_status_phase import LiveStatusPhase
 from .live_status_status import LiveStatusStatus
 from .made_key import MadeKey
+from .made_webhook_endpoint import MadeWebhookEndpoint
 from .merchant import Merchant
 from .merchant_account_verification import MerchantAccountVerification
 from .merchant_account_verified_by_type_1 import MerchantAccountVerifiedByType1
@@ -228,12 +232,16 @@ from .unmatched_reason import UnmatchedReason
 from .unmatched_status import UnmatchedStatus
 from .update_merchant import UpdateMerchant
 from .update_merchant_webhook_events_item import UpdateMerchantWebhookEventsItem
+from .update_webhook_endpoint import UpdateWebhookEndpoint
+from .update_webhook_endpoint_events_item import UpdateWebhookEndpointEventsItem
 from .verified import Verified
 from .volume import Volume
 from .volume_days_item import VolumeDaysItem
 from .webhook_deliveries_export_format import WebhookDeliveriesExportFormat
 from .webhook_endpoint import WebhookEndpoint
+from .webhook_endpoint_events_item import WebhookEndpointEventsItem
 from .webhook_endpoint_status import WebhookEndpointStatus
+from .webhook_endpoints import WebhookEndpoints
 from .x402_health import X402Health
 from .x402_health_network import X402HealthNetwork
 from .x402_health_status import X402HealthStatus
@@ -295,6 +303,8 @@ __all__ = (
     "CreateKeyScopesItem",
     "CreatePayment",
     "CreatePaymentCurrency",
+    "CreateWebhookEndpoint",
+    "CreateWebhookEndpointEventsItem",
     "Crossing",
     "CrossingWindow",
     "CurrentStatus",
@@ -317,6 +327,7 @@ __all__ = (
     "DescriptionTagsItem",
     "DescriptionWebhooks",
     "EnabledWebhook",
+    "EnabledWebhookEventsItem",
     "EnabledWebhookStatus",
     "EnableWebhook",
     "Error",
@@ -338,6 +349,7 @@ __all__ = (
     "LiveStatusPhase",
     "LiveStatusStatus",
     "MadeKey",
+    "MadeWebhookEndpoint",
     "Merchant",
     "MerchantAccountVerification",
     "MerchantAccountVerifiedByType1",
@@ -470,11 +482,15 @@ __all__ = (
     "UnmatchedStatus",
     "UpdateMerchant",
     "UpdateMerchantWebhookEventsItem",
+    "UpdateWebhookEndpoint",
+    "UpdateWebhookEndpointEventsItem",
     "Verified",
     "Volume",
     "VolumeDaysItem",
     "WebhookDeliveriesExportFormat",
     "WebhookEndpoint",
+    "WebhookEndpointEventsItem",
+    "WebhookEndpoints",
     "WebhookEndpointStatus",
     "X402Health",
     "X402HealthNetwork",

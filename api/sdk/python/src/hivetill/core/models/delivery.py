@@ -30,7 +30,7 @@ class Delivery:
         Attributes:
             attempts (int): How many attempts were made.
             created_at (datetime.datetime): When it was created.
-            endpoint_id (str): The endpoint.
+            endpoint_id (str): The endpoint. The id of the default endpoint is that of the merchant with another prefix.
             event_id (str): The event that is delivered.
             id (str): The id of the delivery.
             last_attempt_at (datetime.datetime | None): When the last attempt was made.

@@ -8,6 +8,8 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.enabled_webhook_events_item import check_enabled_webhook_events_item
+from ..models.enabled_webhook_events_item import EnabledWebhookEventsItem
 from ..models.enabled_webhook_status import check_enabled_webhook_status
 from ..models.enabled_webhook_status import EnabledWebhookStatus
 from ..types import UNSET, Unset
@@ -28,12 +30,16 @@ class EnabledWebhook:
     """ 
         Attributes:
             breaker_open (bool): Whether the endpoint gets one delivery at a time, because it does not respond.
+            created_at (datetime.datetime): When it was created.
+            description (str): What it is for; empty for the default endpoint.
             disabled_at (datetime.datetime | None): When it was disabled.
-            disabled_reason (None | str): Why it was disabled: it responded with 410 (`gone`), or every attempt failed for
-                five days (`failing`).
+            disabled_reason (None | str): Why it was disabled: it responded with 410 (`gone`), every attempt failed for five
+                days (`failing`), or the merchant disabled it (`merchant`).
             enabled (bool): Whether events are sent.
+            events (list[EnabledWebhookEventsItem]): The types of events that it receives.
             failed_attempts (int): How many attempts have failed since then.
             failing_since (datetime.datetime | None): The time since which every attempt has failed.
+            id (str): The id of the endpoint.
             last_failure_at (datetime.datetime | None): When an attempt last failed.
             last_success_at (datetime.datetime | None): When an event was last accepted.
             merchant_id (str): The id of the merchant.
@@ -45,11 +51,15 @@ class EnabledWebhook:
      """
 
     breaker_open: bool
+    created_at: datetime.datetime
+    description: str
     disabled_at: datetime.datetime | None
     disabled_reason: None | str
     enabled: bool
+    events: list[EnabledWebhookEventsItem]
     failed_attempts: int
     failing_since: datetime.datetime | None
+    id: str
     last_failure_at: datetime.datetime | None
     last_success_at: datetime.datetime | None
     merchant_id: str
@@ -66,6 +76,10 @@ class EnabledWebhook:
     def to_dict(self) -> dict[str, Any]:
         breaker_open = self.breaker_open
 
+        created_at = self.created_at.isoformat()
+
+        description = self.description
+
         disabled_at: None | str
         if isinstance(self.disabled_at, datetime.datetime):
             disabled_at = self.disabled_at.isoformat()
@@ -77,6 +91,13 @@ class EnabledWebhook:
 
         enabled = self.enabled
 
+        events = []
+        for events_item_data in self.events:
+            events_item: str = events_item_data
+            events.append(events_item)
+
+
+
         failed_attempts = self.failed_attempts
 
         failing_since: None | str
@@ -84,6 +105,8 @@ class EnabledWebhook:
             failing_since = self.failing_since.isoformat()
         else:
             failing_since = self.failing_since
+
+        id = self.id
 
         last_failure_at: None | str
         if isinstance(self.last_failure_at, datetime.datetime):
@@ -116,11 +139,15 @@ class EnabledWebhook:
 
         field_dict.update({
             "breakerOpen": breaker_open,
+            "createdAt": created_at,
+            "description": description,
             "disabledAt": disabled_at,
             "disabledReason": disabled_reason,
             "enabled": enabled,
+            "events": events,
             "failedAttempts": failed_attempts,
             "failingSince": failing_since,
+            "id": id,
             "lastFailureAt": last_failure_at,
             "lastSuccessAt": last_success_at,
             "merchantId": merchant_id,
@@ -141,6 +168,13 @@ class EnabledWebhook:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
         breaker_open = d.pop("breakerOpen")
+
+        created_at = datetime.datetime.fromisoformat(d.pop("createdAt"))
+
+
+
+
+        description = d.pop("description")
 
         def _parse_disabled_at(data: object) -> datetime.datetime | None:
             if data is None:
@@ -170,6 +204,16 @@ class EnabledWebhook:
 
         enabled = d.pop("enabled")
 
+        events = []
+        _events = d.pop("events")
+        for events_item_data in (_events):
+            events_item = check_enabled_webhook_events_item(events_item_data)
+
+
+
+            events.append(events_item)
+
+
         failed_attempts = d.pop("failedAttempts")
 
         def _parse_failing_since(data: object) -> datetime.datetime | None:
@@ -189,6 +233,8 @@ class EnabledWebhook:
 
         failing_since = _parse_failing_since(d.pop("failingSince"))
 
+
+        id = d.pop("id")
 
         def _parse_last_failure_at(data: object) -> datetime.datetime | None:
             if data is None:
@@ -255,11 +301,15 @@ class EnabledWebhook:
 
         enabled_webhook = cls(
             breaker_open=breaker_open,
+            created_at=created_at,
+            description=description,
             disabled_at=disabled_at,
             disabled_reason=disabled_reason,
             enabled=enabled,
+            events=events,
             failed_attempts=failed_attempts,
             failing_since=failing_since,
+            id=id,
             last_failure_at=last_failure_at,
             last_success_at=last_success_at,
             merchant_id=merchant_id,

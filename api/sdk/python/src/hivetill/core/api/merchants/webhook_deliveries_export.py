@@ -25,6 +25,7 @@ def _get_kwargs(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> dict[str, Any]:
     
@@ -46,6 +47,8 @@ def _get_kwargs(
     params["eventId"] = event_id
 
     params["paymentId"] = payment_id
+
+    params["endpointId"] = endpoint_id
 
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
@@ -169,6 +172,7 @@ def sync_detailed(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> Response[Error | list[Delivery]]:
     """ Export webhook deliveries to a file
@@ -184,6 +188,7 @@ def sync_detailed(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -201,6 +206,7 @@ bom=bom,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     )
 
@@ -219,6 +225,7 @@ def sync(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> Error | list[Delivery] | None:
     """ Export webhook deliveries to a file
@@ -234,6 +241,7 @@ def sync(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -252,6 +260,7 @@ bom=bom,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     ).parsed
 
@@ -264,6 +273,7 @@ async def asyncio_detailed(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> Response[Error | list[Delivery]]:
     """ Export webhook deliveries to a file
@@ -279,6 +289,7 @@ async def asyncio_detailed(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -296,6 +307,7 @@ bom=bom,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     )
 
@@ -314,6 +326,7 @@ async def asyncio(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> Error | list[Delivery] | None:
     """ Export webhook deliveries to a file
@@ -329,6 +342,7 @@ async def asyncio(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -347,5 +361,6 @@ bom=bom,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     )).parsed

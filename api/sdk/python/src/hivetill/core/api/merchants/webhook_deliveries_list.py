@@ -23,6 +23,7 @@ def _get_kwargs(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> dict[str, Any]:
     
@@ -40,6 +41,8 @@ def _get_kwargs(
     params["eventId"] = event_id
 
     params["paymentId"] = payment_id
+
+    params["endpointId"] = endpoint_id
 
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
@@ -158,6 +161,7 @@ def sync_detailed(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> Response[DeliveryList | Error]:
     """ List webhook deliveries, newest first
@@ -173,6 +177,7 @@ def sync_detailed(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -190,6 +195,7 @@ limit=limit,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     )
 
@@ -208,6 +214,7 @@ def sync(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> DeliveryList | Error | None:
     """ List webhook deliveries, newest first
@@ -223,6 +230,7 @@ def sync(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -241,6 +249,7 @@ limit=limit,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     ).parsed
 
@@ -253,6 +262,7 @@ async def asyncio_detailed(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> Response[DeliveryList | Error]:
     """ List webhook deliveries, newest first
@@ -268,6 +278,7 @@ async def asyncio_detailed(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -285,6 +296,7 @@ limit=limit,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     )
 
@@ -303,6 +315,7 @@ async def asyncio(
     status: str | Unset = UNSET,
     event_id: str | Unset = UNSET,
     payment_id: str | Unset = UNSET,
+    endpoint_id: str | Unset = UNSET,
 
 ) -> DeliveryList | Error | None:
     """ List webhook deliveries, newest first
@@ -318,6 +331,7 @@ async def asyncio(
         status (str | Unset):
         event_id (str | Unset):
         payment_id (str | Unset):
+        endpoint_id (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -336,5 +350,6 @@ limit=limit,
 status=status,
 event_id=event_id,
 payment_id=payment_id,
+endpoint_id=endpoint_id,
 
     )).parsed

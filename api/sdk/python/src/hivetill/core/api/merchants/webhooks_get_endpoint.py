@@ -135,7 +135,7 @@ def sync_detailed(
 ) -> Response[Error | WebhookEndpoint]:
     """ Get the health of the webhook endpoint
 
-     Returns the health of the webhook endpoint.
+     Returns the default webhook endpoint, the one of `webhookUrl`, with its health.
 
     The API key needs the scope `payments:read`.
 
@@ -170,7 +170,7 @@ def sync(
 ) -> Error | WebhookEndpoint | None:
     """ Get the health of the webhook endpoint
 
-     Returns the health of the webhook endpoint.
+     Returns the default webhook endpoint, the one of `webhookUrl`, with its health.
 
     The API key needs the scope `payments:read`.
 
@@ -200,7 +200,7 @@ async def asyncio_detailed(
 ) -> Response[Error | WebhookEndpoint]:
     """ Get the health of the webhook endpoint
 
-     Returns the health of the webhook endpoint.
+     Returns the default webhook endpoint, the one of `webhookUrl`, with its health.
 
     The API key needs the scope `payments:read`.
 
@@ -235,7 +235,7 @@ async def asyncio(
 ) -> Error | WebhookEndpoint | None:
     """ Get the health of the webhook endpoint
 
-     Returns the health of the webhook endpoint.
+     Returns the default webhook endpoint, the one of `webhookUrl`, with its health.
 
     The API key needs the scope `payments:read`.
 

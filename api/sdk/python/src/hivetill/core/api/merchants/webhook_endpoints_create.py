@@ -1,0 +1,303 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.create_webhook_endpoint import CreateWebhookEndpoint
+from ...models.error import Error
+from ...models.made_webhook_endpoint import MadeWebhookEndpoint
+from typing import cast
+
+
+
+def _get_kwargs(
+    id: str,
+    *,
+    body: CreateWebhookEndpoint,
+
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+
+    
+
+    
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/public/merchants/{id}/webhook-endpoints".format(id=quote(str(id), safe=""),),
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Error | MadeWebhookEndpoint | None:
+    if response.status_code == 201:
+        response_201 = MadeWebhookEndpoint.from_dict(response.json())
+
+
+
+        return response_201
+
+    if response.status_code == 400:
+        response_400 = Error.from_dict(response.json())
+
+
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Error.from_dict(response.json())
+
+
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Error.from_dict(response.json())
+
+
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Error.from_dict(response.json())
+
+
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Error.from_dict(response.json())
+
+
+
+        return response_408
+
+    if response.status_code == 409:
+        response_409 = Error.from_dict(response.json())
+
+
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Error.from_dict(response.json())
+
+
+
+        return response_413
+
+    if response.status_code == 414:
+        response_414 = Error.from_dict(response.json())
+
+
+
+        return response_414
+
+    if response.status_code == 415:
+        response_415 = Error.from_dict(response.json())
+
+
+
+        return response_415
+
+    if response.status_code == 429:
+        response_429 = Error.from_dict(response.json())
+
+
+
+        return response_429
+
+    if response.status_code == 431:
+        response_431 = Error.from_dict(response.json())
+
+
+
+        return response_431
+
+    if response.status_code == 500:
+        response_500 = Error.from_dict(response.json())
+
+
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Error.from_dict(response.json())
+
+
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Error | MadeWebhookEndpoint]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    id: str,
+    *,
+    client: AuthenticatedClient,
+    body: CreateWebhookEndpoint,
+
+) -> Response[Error | MadeWebhookEndpoint]:
+    """ Create a webhook endpoint; its secret is returned only once
+
+     Creates an additional webhook endpoint, which receives the events of the given types. It has its own
+    secret, which the response shows only once. A merchant has at most 16.
+
+    The API key needs the scope `merchant:write`.
+
+    Args:
+        id (str):
+        body (CreateWebhookEndpoint):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | MadeWebhookEndpoint]
+     """
+
+
+    kwargs = _get_kwargs(
+        id=id,
+body=body,
+
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+def sync(
+    id: str,
+    *,
+    client: AuthenticatedClient,
+    body: CreateWebhookEndpoint,
+
+) -> Error | MadeWebhookEndpoint | None:
+    """ Create a webhook endpoint; its secret is returned only once
+
+     Creates an additional webhook endpoint, which receives the events of the given types. It has its own
+    secret, which the response shows only once. A merchant has at most 16.
+
+    The API key needs the scope `merchant:write`.
+
+    Args:
+        id (str):
+        body (CreateWebhookEndpoint):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | MadeWebhookEndpoint
+     """
+
+
+    return sync_detailed(
+        id=id,
+client=client,
+body=body,
+
+    ).parsed
+
+async def asyncio_detailed(
+    id: str,
+    *,
+    client: AuthenticatedClient,
+    body: CreateWebhookEndpoint,
+
+) -> Response[Error | MadeWebhookEndpoint]:
+    """ Create a webhook endpoint; its secret is returned only once
+
+     Creates an additional webhook endpoint, which receives the events of the given types. It has its own
+    secret, which the response shows only once. A merchant has at most 16.
+
+    The API key needs the scope `merchant:write`.
+
+    Args:
+        id (str):
+        body (CreateWebhookEndpoint):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Error | MadeWebhookEndpoint]
+     """
+
+
+    kwargs = _get_kwargs(
+        id=id,
+body=body,
+
+    )
+
+    response = await client.get_async_httpx_client().request(
+        **kwargs
+    )
+
+    return _build_response(client=client, response=response)
+
+async def asyncio(
+    id: str,
+    *,
+    client: AuthenticatedClient,
+    body: CreateWebhookEndpoint,
+
+) -> Error | MadeWebhookEndpoint | None:
+    """ Create a webhook endpoint; its secret is returned only once
+
+     Creates an additional webhook endpoint, which receives the events of the given types. It has its own
+    secret, which the response shows only once. A merchant has at most 16.
+
+    The API key needs the scope `merchant:write`.
+
+    Args:
+        id (str):
+        body (CreateWebhookEndpoint):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Error | MadeWebhookEndpoint
+     """
+
+
+    return (await asyncio_detailed(
+        id=id,
+client=client,
+body=body,
+
+    )).parsed
