@@ -20,6 +20,8 @@ use crate::{
 
 /// Interval of complete passes over all payments.
 const INTERVAL: Duration = Duration::from_secs(86_400);
+/// Time after which a pass that could not delete something is repeated.
+const RETRY_INTERVAL: Duration = Duration::from_secs(120);
 /// Payments per read, and reads per run; the next run continues.
 const AT_ONCE: usize = 500;
 const READS: usize = 20;
@@ -29,12 +31,13 @@ const READS: usize = 20;
 pub(crate) struct Pass {
     after: PaymentId,
     next_at: Timestamp,
+    has_failed: bool,
 }
 
 impl Pass {
     /// Starts at a time.
     pub(crate) const fn starting(next_at: Timestamp) -> Self {
-        Self { after: PaymentId::from_bits(0), next_at }
+        Self { after: PaymentId::from_bits(0), next_at, has_failed: false }
     }
 
     /// Deletes expired data of the next payments.
@@ -51,11 +54,12 @@ impl Pass {
             };
             for payment in &page.items {
                 for (command, action) in over(context, payment) {
-                    delete(context, payments, payment, command, action).await;
+                    self.has_failed |= !delete(context, payments, payment, command, action).await;
                 }
             }
             let Some(last) = page.next else {
-                *self = Self::starting(context.now() + INTERVAL);
+                let interval = if self.has_failed { RETRY_INTERVAL } else { INTERVAL };
+                *self = Self::starting(context.now() + interval);
                 return;
             };
             self.after = PaymentId::from_bits(last);
@@ -82,7 +86,8 @@ fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, 
     metadata.into_iter().chain(note.then_some((Command::DeleteNote, "payment_note_deleted")))
 }
 
-async fn delete(context: &Context, payments: &Payments, payment: &Payment, command: Command, action: &str) {
+/// Deletes data of a payment, and returns whether it is gone.
+async fn delete(context: &Context, payments: &Payments, payment: &Payment, command: Command, action: &str) -> bool {
     let id = payment.id;
     let (mut order, response) = Order::awaited(command);
     order.audit_entry = Some(Box::new(Entry {
@@ -95,12 +100,17 @@ async fn delete(context: &Context, payments: &Payments, payment: &Payment, comma
         changes: Vec::new(),
     }));
     if payments.registry().cast(RegistryMsg::Order(id, order)).is_err() {
-        return;
+        return false;
     }
     match response.await {
-        Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "retention of payment {id} ended: {action}"),
-        // The next pass retries.
-        Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing deleted from payment {id}: {error}"),
-        Err(_) => {}
+        Ok(Ok(_)) => {
+            tracing::info!(payment.id = %id, action, "retention of payment {id} ended: {action}");
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(payment.id = %id, %error, "nothing deleted from payment {id}: {error}");
+            false
+        }
+        Err(_) => false,
     }
 }

@@ -55,7 +55,6 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             Write::EnableEndpoint { .. }
             | Write::Unwatch(_)
             | Write::ForgetClaims(_)
-            | Write::Prune { .. }
             | Write::CheckCompliance(_)
             | Write::Admit { .. }
             | Write::Compliance { .. } => continue,
@@ -74,7 +73,10 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
                 store.remembered(remembered.merchant, remembered.key).await?.as_ref() == Some(remembered)
             }
             Write::Event(event) => store.event_place(event.id).await?.is_some(),
-            Write::Forget { .. } => continue,
+            Write::Prune { happened_before } => {
+                store.oldest_event().await?.is_none_or(|oldest| oldest >= *happened_before)
+            }
+            Write::Forget { made_before } => store.oldest_key().await?.is_none_or(|oldest| oldest >= *made_before),
             Write::Lease { .. } | Write::EndLease { .. } | Write::Duty { .. } | Write::OnDuty { .. } => continue,
         };
         return Ok(applied);
