@@ -337,7 +337,19 @@ impl Tab {
 
     /// Waits until the page shows a text.
     pub(super) async fn shows(&self, text: &str) {
-        self.until(&format!("{text:?}"), &format!("document.body.innerText.includes({})", json!(text))).await;
+        let watch = Stopwatch::start();
+        let mut shown = String::new();
+        loop {
+            // A page that is being left returns no result.
+            if let Ok(result) = self.page.evaluate("document.body.innerText").await {
+                shown = result.into_value().unwrap_or_default();
+            }
+            if shown.contains(text) {
+                return;
+            }
+            assert!(watch.elapsed() < TIMEOUT, "waited {TIMEOUT:?} for {text:?}; the page shows:\n{shown}");
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        }
     }
 
     /// Returns the visible text.
